@@ -14,7 +14,7 @@ locals {
     break_glass = var.break_glass_role_arns
   }
 
-  # A list, not a map by ARN: the ARNs of roles made in the same run are not known yet, but their number is.
+  # A list, not a map by ARN: ARNs of roles created in the same run are not known when planning, but their number is.
   attachments = flatten([for role, arns in local.role_arns : [for arn in arns : { role = role, arn = arn }]])
 
   in_s3       = var.store == "s3"
@@ -139,7 +139,8 @@ locals {
     })
   }
 
-  # An endpoint allows exactly these roles exactly what their policies allow. Gateway endpoints accept only the principal *.
+  # An endpoint allows only these roles, and only what their policies allow.
+  # Gateway endpoints accept only the principal *.
   endpoint_statements = {
     kms      = local.key_statements
     s3       = local.s3_statements
@@ -322,7 +323,7 @@ locals {
         Resource  = [local.bucket_arn, "${local.bucket_arn}/*"]
         Condition = { Bool = { "aws:SecureTransport" = "false" } }
       },
-      # Of several concurrent writers, one must win: without a condition, the last write would win.
+      # Of several concurrent writers, exactly one must succeed; unconditional writes would overwrite each other.
       {
         Sid       = "NoRingWithoutACondition"
         Effect    = "Deny"
@@ -400,7 +401,7 @@ locals {
   }
 }
 
-# Uses `count`, because the ARN of a topic that is made in the same plan is not known yet.
+# Uses `count`, because the ARN of a topic that is created in the same run is not known when planning.
 resource "aws_cloudwatch_event_rule" "key_changed" {
   count = length(var.alarm_topic_arns) == 0 ? 0 : 1
 

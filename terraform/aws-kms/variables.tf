@@ -41,7 +41,7 @@ variable "object_key" {
 
   validation {
     condition     = var.object_key == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_key))
-    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into policies, where other characters have a special meaning."
+    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes: it goes into policies, where other characters have a special meaning."
   }
   validation {
     condition     = var.object_key == null || length(coalesce(var.object_key, "x")) <= 1024
@@ -132,13 +132,13 @@ variable "alias" {
 }
 
 variable "later_key_wrapper" {
-  description = "Whether this is not the first of a ring's several key wrappers: its members then get kms:Encrypt, not kms:GenerateDataKey."
+  description = "Whether this key is for a second or later key wrapper of a ring: members then get kms:Encrypt instead of kms:GenerateDataKey."
   type        = bool
   default     = false
 }
 
 variable "administrator_arns" {
-  description = "ARNs of roles or users who administer the key, and may not use it. Without any, the IAM policies of the account decide."
+  description = "ARNs of roles or users who administer the key but may not use it. Without any, the IAM policies of the account decide."
   type        = list(string)
   default     = []
 

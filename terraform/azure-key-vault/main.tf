@@ -9,7 +9,7 @@ locals {
 
   container_url = "${trimsuffix(azurerm_storage_account.ring.primary_blob_endpoint, "/")}/${azurerm_storage_container.ring.name}"
 
-  # Without a range or a subnet there is no access from outside: vault and account then only have private endpoints.
+  # Without a range or a subnet, the vault and the account can be reached through private endpoints only.
   is_public = length(var.allowed_ip_ranges) + length(var.allowed_subnet_ids) > 0
 
   principals = {
@@ -51,8 +51,8 @@ locals {
     break_glass = ["${local.blobs_of_store}/read", "${local.blobs_of_store}/write"]
   }
 
-  # An action that a condition does not name is allowed. So a list of blobs, which is a read, is named for all roles
-  # except the one that must look for old versions: a list has no path, so it is refused.
+  # An action that a condition does not name is allowed. Listing blobs is a read, so the condition names it and, as a
+  # listing has no path, denies it. The condition of break_glass, which must look for old versions, does not name it.
   ring_conditions = {
     for role in keys(local.principals) : role => join("", [
       "((!(ActionMatches{'${local.blobs_of_store}/read'}${role == "break_glass" ? " AND NOT SubOperationMatches{'Blob.List'}" : ""})",
@@ -61,7 +61,7 @@ locals {
     ])
   }
 
-  # Creates and repairs keys; may neither use nor back up, import, export or purge them.
+  # May create and repair keys, but not use, back up, import, export or purge them.
   administrator_actions = [
     "${local.keys_of_vault}/create/action", "${local.keys_of_vault}/delete", "${local.keys_of_vault}/read",
     "${local.keys_of_vault}/recover/action", "${local.keys_of_vault}/rotate/action", "${local.keys_of_vault}/update/action",
@@ -131,7 +131,7 @@ resource "azurerm_role_assignment" "role" {
 
 resource "azurerm_role_definition" "administrator" {
   name              = "Sealring ${var.vault_name}: administrator"
-  description       = "Creates and repairs the keys of the ring ${var.ring_name}, and may not use them"
+  description       = "Creates and repairs the keys of the ring ${var.ring_name}, but may not use them"
   scope             = local.resource_group_id
   assignable_scopes = [local.resource_group_id]
 
@@ -183,7 +183,7 @@ resource "azurerm_key_vault_key" "wrapping" {
   key_opts     = ["unwrapKey", "wrapKey"]
   tags         = var.tags
 
-  # No expiry: it would stop new data keys, and not the ring.
+  # No expiry: an expired key could wrap no new data keys, but would still unwrap those of the ring.
   rotation_policy {
     automatic {
       time_after_creation = "P${var.rotation_period_in_days}D"
@@ -319,7 +319,7 @@ resource "azurerm_monitor_diagnostic_setting" "logs" {
 # The alerts.
 
 locals {
-  # A disabled key also answers 403. The 401 that begins each conversation is not counted.
+  # Calls with a disabled key are also answered with 403. The 401 that starts each authentication is not counted.
   key_alerts = {
     key-changed = {
       query       = "AZKVAuditLogs | where OperationName in ('KeyCreate', 'KeyDelete', 'KeyImport', 'KeyPurge', 'KeyRestore', 'KeyRotationPolicySet', 'KeyUpdate') and HttpStatusCode < 300"
@@ -375,9 +375,9 @@ resource "azurerm_monitor_scheduled_query_rules_alert_v2" "key" {
   scopes                  = [azurerm_key_vault.this.id]
   severity                = each.value.severity
   evaluation_frequency    = "PT5M"
-  window_duration         = "PT30M" # Of a vault's log, an entry may come 10 minutes late.
+  window_duration         = "PT30M" # An entry of a vault's log can arrive 10 minutes late.
   auto_mitigation_enabled = true
-  skip_query_validation   = true # There is no table before its first entry.
+  skip_query_validation   = true # The table does not exist before its first entry.
   tags                    = var.tags
 
   criteria {

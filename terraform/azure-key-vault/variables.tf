@@ -66,7 +66,7 @@ variable "blob_name" {
 
   validation {
     condition     = var.blob_name == null || can(regex("^[A-Za-z0-9._-]*[A-Za-z0-9_-](/[A-Za-z0-9._-]*[A-Za-z0-9_-])*$", var.blob_name))
-    error_message = "blob_name must be letters, digits, dots, underscores or hyphens, in parts that are separated by one slash and do not end with a dot: it goes into conditions, where other characters have a special meaning."
+    error_message = "blob_name must be letters, digits, dots, underscores or hyphens, in parts that are separated by single slashes and do not end with a dot: it goes into conditions, where other characters have a special meaning."
   }
   validation {
     condition     = var.blob_name == null || length(coalesce(var.blob_name, "x")) <= 1024
@@ -144,7 +144,7 @@ variable "allowed_ip_ranges" {
   }
   validation {
     condition     = alltrue([for range in var.allowed_ip_ranges : !can(regex("^(0|10|127|192\\.168|172\\.(1[6-9]|2[0-9]|3[01]))\\.", range))])
-    error_message = "allowed_ip_ranges must be public: firewalls of storage accounts know no private addresses."
+    error_message = "allowed_ip_ranges must be public: the firewalls of storage accounts do not accept private addresses."
   }
 }
 
@@ -166,7 +166,7 @@ variable "replication" {
 
   validation {
     condition     = contains(["LRS", "ZRS", "GRS", "GZRS"], var.replication)
-    error_message = "replication must be \"LRS\", \"ZRS\", \"GRS\" or \"GZRS\": a copy that can be read from elsewhere is behind."
+    error_message = "replication must be \"LRS\", \"ZRS\", \"GRS\" or \"GZRS\": a copy that can be read elsewhere lags behind."
   }
 }
 
@@ -177,12 +177,12 @@ variable "keep_noncurrent_days" {
 
   validation {
     condition     = var.keep_noncurrent_days >= 7 && var.keep_noncurrent_days <= 365 && floor(var.keep_noncurrent_days) == var.keep_noncurrent_days
-    error_message = "keep_noncurrent_days must be a whole number from 7 to 365 (the upper bound is of Blob Storage)."
+    error_message = "keep_noncurrent_days must be a whole number from 7 to 365 (the upper bound is that of Blob Storage)."
   }
 }
 
 variable "administrator_principals" {
-  description = "Object ids, by names of your choice, of administrators, who make and change the keys and may not use them. Default: the identity that applies."
+  description = "Object ids, by names of your choice, of administrators, who create and change the keys but may not use them. Default: the identity that runs Terraform."
   type        = map(string)
   default     = {}
 
@@ -256,7 +256,7 @@ variable "log_analytics_workspace" {
 }
 
 variable "action_group_ids" {
-  description = "Resource ids of the action groups that receive alerts. Without any, there are no alerts for changes of vault, store and permissions."
+  description = "Resource ids of the action groups that receive alerts. Without any, there are no alerts for changes to the vault, the store and the permissions."
   type        = list(string)
   default     = []
 
@@ -288,6 +288,6 @@ variable "tags" {
 
   validation {
     condition     = length(var.tags) <= 15 && alltrue([for key, value in var.tags : can(regex("^[^<>*%&:\\\\?/+]{1,128}$", key)) && length(value) <= 256])
-    error_message = "tags must be at most 15, with keys of 1 to 128 characters without any of < > * % & : \\ ? / +, and values of at most 256."
+    error_message = "tags must have at most 15 entries, with keys of 1 to 128 characters without any of < > * % & : \\ ? / +, and values of at most 256."
   }
 }

@@ -10,13 +10,13 @@ locals {
     break_glass = var.break_glass_principals
   }
 
-  # Lists, not maps by principal: principals made in the same run are not known yet, but their number is.
+  # Lists, not maps by principal: principals created in the same run are not known when planning, but their number is.
   key_grants    = flatten([for role, name in local.key_roles : [for who in local.principals[role] : { role = name, who = who }]])
   object_grants = flatten([for role, name in local.object_roles : [for who in local.principals[role] : { role = name, who = who }]])
   bucket_grants = flatten([for role, name in local.bucket_roles : [for who in local.principals[role] : { role = name, who = who }]])
 }
 
-# The permissions. Uses custom roles, because every predefined role has more permissions.
+# The permissions. The roles are custom ones, because every predefined role grants more than is needed.
 
 locals {
   custom_roles = {
@@ -48,7 +48,7 @@ locals {
       title       = "reads old rings and writes the ring"
       permissions = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.restore"]
     }
-    # Without it Cloud Storage answers 403 for a missing ring, and no ring could ever be created.
+    # Without this permission, Cloud Storage answers 403 for a missing ring, and no ring could ever be created.
     ring_lister = {
       title       = "sees whether there is a ring"
       permissions = ["storage.objects.list"]
@@ -164,7 +164,7 @@ resource "google_storage_bucket_iam_member" "object" {
   }
 }
 
-# A listing is a request to the bucket: a condition on an object would refuse it.
+# A listing is a request on the bucket, so a condition on an object would deny it.
 resource "google_storage_bucket_iam_member" "bucket" {
   count = length(local.bucket_grants)
 
@@ -189,7 +189,7 @@ locals {
       wanted  = local.are_told
       title   = "key disabled, to be destroyed, or changed"
       filter  = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])(DestroyCryptoKeyVersion|DeleteCryptoKeyVersion|DeleteCryptoKey|UpdateCryptoKeyVersion|UpdateCryptoKeyPrimaryVersion|UpdateCryptoKey|SetIamPolicy)$\""
-      meaning = "Versions of the key of the ring ${var.ring_name} were enabled, disabled or are to be destroyed, or its rotation or its permissions were changed."
+      meaning = "A version of the key of the ring ${var.ring_name} was enabled, disabled or scheduled for destruction, or the rotation or the permissions of the key were changed."
     }
     decrypt_denied = {
       wanted  = local.of_decrypts
@@ -262,7 +262,7 @@ resource "google_monitoring_alert_policy" "many_decrypts" {
   notification_channels = var.notification_channels
   user_labels           = var.labels
 
-  # An entry names the key, or the version that was used.
+  # A log entry names either the key or the version that was used, so each has a condition.
   dynamic "conditions" {
     for_each = ["cloudkms_cryptokey", "cloudkms_cryptokeyversion"]
     content {

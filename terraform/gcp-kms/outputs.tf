@@ -30,12 +30,12 @@ locals {
 }
 
 output "environment" {
-  description = "The same for containers, as a map of variables. No secrets."
+  description = "The same options for containers, as a map of environment variables. No secrets."
   value       = local.environment
 }
 
 output "environment_file" {
-  description = "The same as the text of an environment file, one NAME=value per line. No secrets."
+  description = "The same variables as the text of an environment file, one NAME=value per line. No secrets."
   value       = join("", [for name, value in local.environment : "${name}=${value}\n"])
 }
 

@@ -29,7 +29,7 @@ variable "ring_name" {
 }
 
 variable "key_ring_name" {
-  description = "The key ring of Cloud KMS to create; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  description = "The Cloud KMS key ring to create; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
   type        = string
   default     = null
 
@@ -127,7 +127,7 @@ variable "object_name" {
 
   validation {
     condition     = var.object_name == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_name))
-    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into conditions, where other characters have a special meaning."
+    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes: it goes into conditions, where other characters have a special meaning."
   }
   validation {
     condition     = alltrue([for part in split("/", coalesce(var.object_name, "x")) : !contains([".", ".."], part)])
@@ -220,7 +220,7 @@ variable "notification_channels" {
 }
 
 variable "alert_on_decrypts" {
-  description = "Whether denied decrypts and a sudden growth of decrypts raise alerts. They are counted in the Data Access logs of Cloud KMS, which you must enable."
+  description = "Whether denied decrypts and a sudden growth in decrypts raise alerts. They are counted in the Data Access logs of Cloud KMS, which you must enable."
   type        = bool
   default     = false
 
@@ -231,13 +231,13 @@ variable "alert_on_decrypts" {
 }
 
 variable "enable_data_access_logs" {
-  description = "Whether to enable these logs, for every key of the project. Replaces the project's setting for Cloud KMS."
+  description = "Whether to enable the Data Access logs of Cloud KMS, for every key of the project. Replaces the project's existing setting."
   type        = bool
   default     = false
 }
 
 variable "decrypts_alert_threshold" {
-  description = "The number of decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
+  description = "The number of decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one every 15 minutes, so 1000 members make about 340."
   type        = number
   default     = 1000
 
@@ -254,6 +254,6 @@ variable "labels" {
 
   validation {
     condition     = length(var.labels) <= 32 && alltrue([for key, value in var.labels : can(regex("^[a-z][a-z0-9_-]{0,62}$", key)) && can(regex("^[a-z0-9_-]{0,63}$", value))])
-    error_message = "labels must be at most 32, with keys and values of lower-case letters, digits, underscores and hyphens."
+    error_message = "labels must have at most 32 entries, with keys and values of lower-case letters, digits, underscores and hyphens."
   }
 }

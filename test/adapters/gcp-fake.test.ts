@@ -125,7 +125,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     }
   });
 
-  test('the fake Cloud KMS has only keys that were created, and accepts no version name at Decrypt', async () => {
+  test('the fake Cloud KMS has only keys that were created, and rejects the name of a version in Decrypt', async () => {
     const { ciphertext } = await encrypt();
     await expect(encrypt({ name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
     await expect(decrypt(ciphertext, { name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });

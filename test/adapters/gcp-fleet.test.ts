@@ -142,14 +142,14 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(late.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('a token of a ring with another name is never unsealed, with the same KMS key (F25)', async () => {
+  test('a token of a ring with another name is never unsealed, even with the same KMS key (F25)', async () => {
     const world = await newWorld();
     const payments = await world.codec('a', 'member', { ringName: 'payments' });
     const refunds = await world.codec('b', 'member', { ringName: 'refunds', ring: memoryRing() });
     expect(() => refunds.unseal(payments.seal(payload))).toThrow('unknown key');
   });
 
-  test('the ring of one name is not read under another, though the same KMS key unwraps both (F25, F15)', async () => {
+  test('a ring with one name is not read under another, even with the same KMS key (F25, F15)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member', { ringName: 'payments' });
     const start = world.codec('b', 'member', { ringName: 'refunds', policy: { startTimeoutSeconds: 1 } });

@@ -185,7 +185,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   // The key seals for a day, and its successor is due 4 200 s before that.
   test.each([
     [82_100, 'ok', /is due at/],
-    [83_000, 'warning', /no member has made it yet/],
+    [83_000, 'warning', /no member has rotated yet/],
     [90_000, 'error', /has sealed for too long/],
     [172_800, 'error', /no key may seal/],
   ] as const)(

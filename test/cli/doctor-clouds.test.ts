@@ -73,7 +73,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     };
     const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
 
-    test('reports a key with a new version, with what members do, and until when the old one is needed', async () => {
+    test('reports that a key has a new version, what members do, and how long the old version is needed', async () => {
       const { name, config, codec } = await setUp();
       expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
       gcp.kms.rotate(name);
@@ -82,7 +82,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(report.healthy).toBe(true);
       expect(findingOf(report, 'kms-version')).toMatchObject({
         severity: 'warning',
-        what: `gcp-kms now wraps with version ${version(name, 2)}, and the newest key of the ring is wrapped by ${version(name, 1)}`,
+        what: `gcp-kms now wraps with version ${version(name, 2)}, but the newest key of the ring is wrapped by ${version(name, 1)}`,
       });
       const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
       expect(remedy).toContain('each member checks every 3600 s');

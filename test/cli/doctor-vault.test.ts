@@ -99,7 +99,7 @@ describe.skipIf(started === undefined)('the doctor, on the transit engine of Vau
     const report = await examine(config);
     expect(report.healthy).toBe(true);
     expect(findingOf(report, 'kms-version')?.what).toBe(
-      'vault-transit now wraps with version transit/keys/payments:v2, and the newest key of the ring is wrapped by transit/keys/payments:v1',
+      'vault-transit now wraps with version transit/keys/payments:v2, but the newest key of the ring is wrapped by transit/keys/payments:v1',
     );
     await callOpenBao(server, 'POST', 'transit/keys/payments/config', { min_decryption_version: 2 });
     const refused = findingOf(await examine(config), 'kms-version-refused');

@@ -247,10 +247,10 @@ describe('sealring probe', () => {
   test('rejects two access tokens that are the same', async () => {
     const env = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'ada' };
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp', REFUND, env);
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('of two users') });
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('of two different users') });
   });
 
-  test('prints the holes with a remedy, but neither state, access token nor the query of the address', async () => {
+  test('prints each hole with a remedy, but not the state, the access token or the query of the address', async () => {
     await using server = await served(() => registered(new McpServer(info)));
     const { code, stdout } = await probe(server.url);
     expect(code).toBe(1);

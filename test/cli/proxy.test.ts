@@ -720,7 +720,7 @@ describe('the process', () => {
     expect(await proxy.ended).toBe(0);
   });
 
-  test('a proxy is live at once, ready and listening only when the codec is ready, and ends on SIGTERM before that', async () => {
+  test('a proxy is live at once, ready and listening only once the codec is ready, and ends on SIGTERM even before that', async () => {
     const empty = emptyProject();
     // No member creates this ring: the store has none, and `createAfterSeconds` is an hour.
     writeFileSync(join(empty.cwd, 'sealring.config.mjs'), WAITING);

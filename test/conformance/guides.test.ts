@@ -51,7 +51,7 @@ const GUIDES: readonly (readonly [
 ];
 
 test.each(GUIDES)(
-  'the guide leads to a %s that is checked, and to a broken one that is found',
+  'a %s from the guide passes the checks, and a broken one fails them',
   async (what, file, only, foundBy, broken) => {
     const name = what.replace(' ', '-');
     const folder = join(temporary, name);

@@ -152,7 +152,7 @@ async function withPostgres<T>(run: (client: Client) => Promise<T>): Promise<T> 
   }
 }
 
-describe(`${MEMBERS} processes that start at once on an empty store`, () => {
+describe(`${MEMBERS} processes that start at the same time on an empty store`, () => {
   const members: Member[] = [];
   beforeAll(async () => {
     // All stores share these processes, because loading a process takes longer than the start in it.

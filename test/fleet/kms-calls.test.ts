@@ -70,7 +70,7 @@ describe('a fleet on AWS KMS, through the real client', () => {
     expect(c.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('a token of a ring with another name is refused with the same KMS key (F25)', async () => {
+  test('a token of a ring with another name is refused, even with the same KMS key (F25)', async () => {
     const { client } = countingClient();
     const payments = await start(client, memoryRing(), 'payments');
     const refunds = await start(client, memoryRing(), 'refunds');

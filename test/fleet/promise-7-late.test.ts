@@ -84,7 +84,7 @@ async function roundsUntil(
   }
 }
 
-describe.skipIf(redis === undefined).concurrent('a publication that takes longer than a key propagates (F41)', () => {
+describe.skipIf(redis === undefined).concurrent('a publication that takes longer than propagation (F41)', () => {
   test('causes no refusal by a ready member if the process was stopped after it made the key', async (context) => {
     const key = 'sealring:stopped';
     const { fleet, publisher } = await startFleet(context, key);

@@ -80,7 +80,7 @@ describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guid
   );
 });
 
-describe('from another codec to a KMS with the same drain', () => {
+describe('from another codec to a KMS, with the same drain', () => {
   test.each(Object.entries(SHARED))('no token fails: from %s', (_, module) =>
     onFleet(async (fleet) => {
       const { failures } = await drain(fleet, module(), [steps().second]);

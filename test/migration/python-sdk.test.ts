@@ -103,7 +103,7 @@ describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () 
       expect(flows.wentWell).toBeGreaterThan(300);
     }));
 
-  test('tokens fail without step 1, or with step 3 too early', () =>
+  test('tokens fail if step 1 is missing, or if step 3 comes too early', () =>
     onFleet(async (fleet) => {
       const { before, first, second, last } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);

@@ -62,7 +62,7 @@ describe.concurrent('from a secret of the TypeScript SDK to a KMS, as in the gui
   );
 });
 
-test('tokens fail without step 1, or with step 3 too early', () =>
+test('tokens fail if step 1 is missing, or if step 3 comes too early', () =>
   onFleet(async (fleet) => {
     const { before, first, second, last } = steps('sealed');
     for (let member = 0; member < 2; member++) await fleet.add(before);

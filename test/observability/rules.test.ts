@@ -128,7 +128,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
     });
   });
 
-  describe.skipIf(programs === undefined)('the alert rules, by promtool', () => {
+  describe.skipIf(programs === undefined)('the alert rules, checked by promtool', () => {
     test('the alert rules have no syntax error', async () => {
       expect(await runProgram(programs?.promtool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
     });

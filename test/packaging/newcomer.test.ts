@@ -32,7 +32,7 @@ function commandsOf(document: string): readonly string[] {
     .flatMap(({ text }) => text.trim().split('\n'));
 }
 
-test('the README has one command for the main job, and another for every test', () => {
+test('the README has one command for the main job, and one that runs all tests', () => {
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const lines = commandsOf('README.md').map((line) => line.replace(/#.*/, '').trim());
   const commands = lines.filter((line) => /^npm (start|test|run) *[^-]*$/.test(line));

@@ -140,7 +140,7 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
       ['412 PreconditionFailed to a write is a conflict', 412, xml('PreconditionFailed'), conflict],
       ['404 NoSuchBucket to a write is unavailable', 404, xml('NoSuchBucket'), failed('unavailable')],
       ['501 NotImplemented to a write is read-only', 501, xml('NotImplemented'), failed('read-only')],
-    ])('an answer of S3 is classified in a Worker: %s', async (title, status, body, outcome) => {
+    ])('an answer from S3 is classified in a Worker: %s', async (title, status, body, outcome) => {
       const stub = await startHttpStub((_request, response) => {
         response.writeHead(status, { etag: '"e"', 'content-length': String(Buffer.byteLength(body)) }).end(body);
       });

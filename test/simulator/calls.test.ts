@@ -28,7 +28,7 @@ describe('the number of calls', () => {
   });
 
   for (const hours of [3, 12, 24]) {
-    test(`${hours} quiet hours, with the start of the fleet, make calls within a tenth of the formula`, async () => {
+    test(`the calls of a fleet in its first ${hours} quiet hours are within a tenth of the formula`, async () => {
       for (const [members, seed] of [
         [5, 1],
         [12, 2],

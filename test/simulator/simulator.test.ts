@@ -116,7 +116,7 @@ test('overlapping faults each last until their own end', async () => {
   expect(state()).toEqual([false, undefined, 0, 0]);
 });
 
-test('the picture is one SVG without scripts that names the run', async () => {
+test('the picture is one SVG that names the run and has no scripts', async () => {
   const svg = picture(await simulate(usualWorld(1, 1, 3), ['quiet']));
   expect(svg).toMatch(/^<svg [^]*<\/svg>\n$/);
   expect(svg).toContain('3 members, 1 days, seed 1, faults: quiet');

@@ -142,7 +142,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       }
     });
 
-    test('connections that are reset fail only the calls on them', async () => {
+    test('when connections are reset, only the calls on them fail', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 2, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });

@@ -169,7 +169,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.create()).toMatchObject(refused(409, 'AlreadyExists', `secrets/${object.name}`));
     });
 
-    test('a patch has the version as its condition, unless it has none or the version 0', async () => {
+    test('a patch has its version as a condition, unless it names no version or the version 0', async () => {
       const object = talk();
       const { uid, version } = await object.create();
       const patch = (resourceVersion: string | undefined, value: string) =>

@@ -4,7 +4,7 @@ export interface AwsKmsCommand {
 }
 
 /**
- * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake works too. At run time the
+ * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake also works. At run time, the
  * client must accept this package's commands: create it with the same copy of the SDK.
  *
  * Set `maxAttempts: 1` on your own client: the SDK's retries would multiply the wrapper's, outlast its

@@ -60,7 +60,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 } satisfies Record<string, ErrorRow>);
 
 /**
- * Classifies a rejection of the SDK. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
+ * Classifies an error of an SDK call. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
  * only: never a message, which can contain parts of the request, and never the class, which differs between copies
  * of the SDK. Never throws.
  *

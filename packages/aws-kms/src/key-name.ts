@@ -8,7 +8,7 @@ export type KeyName =
   | ({ readonly form: 'alias-arn' } & ArnScope)
   | { readonly form: 'alias-name' };
 
-/** The scope of an ARN: an alias can only point to a key in its scope. */
+/** The scope of an ARN. An alias can point only to a key in the same scope. */
 interface ArnScope {
   readonly partition: string;
   readonly region: string;
@@ -40,16 +40,16 @@ export function parseKeyArn(text: string): Extract<KeyName, { form: 'key-arn' }>
   return name?.form === 'key-arn' ? name : undefined;
 }
 
-/** A multi-Region key: every replica has its key id, and its own ARN. */
+/** A multi-Region key: every replica has the same key id, but its own ARN. */
 export function isMultiRegionId(id: string): boolean {
   return id.startsWith('mrk-');
 }
 
 /**
- * Whether the key with ARN `arn` can be the key of `name`. A key ARN decides it; a bare key id leaves account
- * and region undetermined; an alias leaves the key undetermined, but an alias ARN fixes its region and account.
+ * Whether the key with ARN `arn` can be the key that `name` means. A key ARN determines the key; a bare key id leaves
+ * account and region undetermined; an alias leaves the key undetermined, but an alias ARN fixes its region and account.
  *
- * @param anyRegion - Compare the key ids of multi-Region keys, not their regions.
+ * @param anyRegion - Whether to compare only the key ids of multi-Region keys, not their Regions.
  */
 export function mayMean(name: KeyName, arn: string, anyRegion: boolean): boolean {
   const key = parseKeyArn(arn);

@@ -22,11 +22,12 @@ const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Obje
  * context is sent as the encryption context, and KMS authenticates it. Wrapped keys record the ARN of the key that KMS
  * reports.
  *
- * A wrapped key never chooses which KMS key is called: one that names neither the key of `keyId` nor one of `alsoUnwrap` is
- * refused before any call. If `keyId` is an alias, its key is known only from the answer, which must match the record.
+ * A wrapped key never chooses which KMS key is called: a wrapped key that names neither the key of `keyId` nor one of
+ * `alsoUnwrap` is refused before any call. If `keyId` is an alias, its key is known only from the answer, which must
+ * match the record.
  *
- * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
+ * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: AWS KMS API reference, version 2014-11-01.
  *
@@ -57,7 +58,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
   readonly #settings: Settings;
   readonly #client: AwsKmsClient;
-  /** The same client, unless it belongs to the caller. */
+  /** The wrapper's own client; undefined if the client belongs to the caller. */
   readonly #own: KMSClient | undefined;
   readonly #calls: Calls<ServiceFailure>;
 
@@ -97,7 +98,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
-    // The configured spelling, never text of the wrapped key.
+    // The key as it was configured, never text from the wrapped key.
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     try {
@@ -131,7 +132,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     if (typeof answered !== 'string') return false;
     if (asked !== this.keyId) return answered === asked;
     const { keyName, multiRegion } = this.#settings;
-    // The KMS keys that may be called are recorded as key ARNs.
+    // A KMS key that may be called is always recorded by its full ARN.
     const name = parseKeyArn(recorded) as KeyName;
     return mayMean(name, answered, multiRegion) && mayMean(keyName, answered, false);
   }
@@ -172,7 +173,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   /** The most common cause of a missing key is a region other than that of the key. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
-    // The caller's client is foreign code, and a wrong region may contain anything.
+    // Only the wrapper's own client is asked: the caller's is foreign code. A wrong region may contain any text.
     const region = await this.#own?.config.region();
     return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }

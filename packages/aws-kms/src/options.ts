@@ -8,15 +8,15 @@ export interface AwsKmsKeyWrapperOptions {
   readonly keyId: string;
   /**
    * The client to call, with `maxAttempts: 1`; you destroy it. Default: the wrapper creates a `KMSClient`,
-   * with credentials, and the region unless `keyId` is an ARN, by the AWS default chain (environment, shared
+   * which takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
   readonly client?: AwsKmsClient | undefined;
   /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /**
-   * Whether wrapped keys of any replica are unwrapped, by calling the replica of `keyId`; needs an `mrk-…` key or an
-   * alias. Default false.
+   * Whether data keys that any replica wrapped are unwrapped, by calling the replica that `keyId` names; needs an
+   * `mrk-…` key or an alias. Default false.
    */
   readonly multiRegion?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -51,7 +51,7 @@ const MAX_ALSO_UNWRAP = 64;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, a name that KMS has no form for, or options that contradict each other.
+ * @throws {RangeError} for a value outside its bounds, a key name of no known form, or options that contradict each other.
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
   option.refuseUnknown(OWNER, options, OPTION_NAMES);

@@ -1,5 +1,5 @@
 /**
- * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake works too.
+ * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake also works.
  *
  * If you pass your own client, set `retryOptions: { maxTries: 1 }`: a write that the SDK retries after it succeeded is
  * refused as a conflict with itself, and the SDK's retries outlast the deadline. Do not set `secondaryHost`: the
@@ -26,9 +26,9 @@ export interface AzureBlobRingBlob {
 export interface AzureBlobRingUpload {
   /** Aborts at the deadline, or when the caller aborts. */
   readonly abortSignal: AbortSignal;
-  /** The version to replace, or none. */
+  /** The version to replace, or the condition that no version exists. */
   readonly conditions: { readonly ifMatch: string } | { readonly ifNoneMatch: '*' };
-  /** The content type, and that caches must not store it. */
+  /** The content type, and a directive that caches must not store the blob. */
   readonly blobHTTPHeaders: { readonly blobContentType: string; readonly blobCacheControl: string };
   /** 16 bytes, which the service compares with the received bytes. An SDK older than 12.34 may not send it. */
   readonly transactionalContentMD5?: Uint8Array;

@@ -55,7 +55,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
   ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
-  // The status means a conflict, but reading again does not help: the lease must end.
+  // The status means a conflict, but reading the blob again does not help, because the lease must end first.
   [
     'unavailable',
     'another client holds a lease on the blob',
@@ -82,7 +82,7 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * Classifies a rejection of the SDK. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
+ * Classifies an error of an SDK call. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
  * which differs between copies of the SDK.
  *
  * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; the 404 of a proxy or of a missing container

@@ -91,7 +91,7 @@ function isCredential(value: unknown): value is ContainerClient['credential'] {
 
 function blobOf(value: unknown): string {
   const blob = option.textWithin(OWNER, 'blob', value, MAX_BLOB_NAME_LENGTH);
-  // A proxy may resolve or drop them, and the name would then belong to another blob.
+  // A proxy may resolve or drop such parts and endings, and the name would then be that of another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
     throw option.rangeError(
       `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${option.quote(blob)}`,

@@ -12,8 +12,8 @@ import { classify, type Failure } from './error-table.ts';
 import { type AzureBlobRingOptions, OWNER, readOptions, type Settings } from './options.ts';
 
 /**
- * An ETag of one version: quoted, and never `*`, which matches all. As a condition, anything else can match any
- * version: the SDK leaves an empty one out.
+ * An ETag of one version: quoted, and never `*`, which matches all. As a condition, anything else could match any
+ * version: the SDK omits an empty condition, for example.
  */
 const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
 
@@ -21,11 +21,11 @@ const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
  * A ring store in one block blob of Azure Blob Storage. The blob's body is the document, byte for byte; the revision is
  * the blob's ETag, which changes with every write, even of the same bytes.
  *
- * A ring is created with `If-None-Match: *` and replaced with `If-Match`. Of a blob of 262 145 bytes or more only the
- * beginning is read: it is `too-large`. That error, and the one for a blob that is `corrupt`, has the ETag, so that the
- * blob can be replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as `unavailable`
- * may have succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
- * wrong arguments; each request ends within `callTimeoutSeconds`.
+ * A ring is created with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is
+ * `too-large`; only its beginning is read. That error, and the one for a blob that is `corrupt`, has the ETag, so that
+ * the blob can be replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as
+ * `unavailable` may have succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a
+ * `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Storage services REST API reference, Get Blob, Put Blob, and "Specifying conditional headers for Blob service
  * operations".
@@ -86,7 +86,7 @@ class AzureBlobRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
-    // No read returns such a revision, so another one is stored; as a condition it could match any.
+    // No read returns such a revision, so a different revision is stored. As a condition, it could match any version.
     if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
     const body = Buffer.from(document, 'utf8');
     const outcome = await this.#ask(
@@ -95,7 +95,7 @@ class AzureBlobRing implements RingStore {
         this.#blob.upload(body, body.length, {
           abortSignal,
           conditions: expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected },
-          // A cache in between would serve an outdated ring.
+          // A cache between the service and a member would serve an outdated ring.
           blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8', blobCacheControl: 'no-store' },
           ...checksumOf(body),
         }),
@@ -121,7 +121,7 @@ class AzureBlobRing implements RingStore {
       try {
         answer = await call(abortSignal);
       } catch (error) {
-        // A refusal is an answer too. The SDK keeps its headers as text.
+        // A refusal is also an answer with a date. The SDK keeps its headers as text.
         serviceDate.noteDateHeader(
           vendorError.property(vendorError.property(error, 'details'), 'date'),
           options?.onServiceDate,

@@ -14,7 +14,10 @@ export interface AzureCredential {
 export interface AzureCallOptions {
   /** Ends the request. */
   readonly abortSignal: AbortSignal;
-  /** Called with each answer of the service before it is read, refusals included: its status, headers and parsed body. */
+  /**
+   * Called with each answer of the service, including refusals, before the SDK reads it: its status, headers and parsed
+   * body.
+   */
   readonly onResponse: (response: object) => void;
 }
 
@@ -31,18 +34,18 @@ export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
 export interface AzureCryptographyClient {
   /** Resolves to `{ result, keyID }`, where `result` is the wrapped bytes. */
   wrapKey(algorithm: AzureWrapAlgorithm, key: Uint8Array, options: AzureCallOptions): Promise<unknown>;
-  /** Resolves to `{ result, keyID }`, where `result` is the bytes that were wrapped; its buffer is overwritten. */
+  /** Resolves to `{ result, keyID }`, where `result` is the unwrapped bytes; the wrapper overwrites their buffer. */
   unwrapKey(algorithm: AzureWrapAlgorithm, encryptedKey: Uint8Array, options: AzureCallOptions): Promise<unknown>;
   /** Signs 32 bytes; resolves to `{ result, keyID }`, where `result` is 64 bytes. */
   sign(algorithm: 'ES256', digest: Uint8Array, options: AzureCallOptions): Promise<unknown>;
 }
 
 /**
- * One version of a key, in the form with which a `CryptographyClient` makes no earlier request and checks no dates
- * itself: the vault decides what a key may do.
+ * One version of a key, in a form for which a `CryptographyClient` makes no preliminary request and checks no dates
+ * itself, because the vault decides what a key may do.
  */
 export interface AzureKeyReference {
-  /** The name with its version. */
+  /** The key's identifier, with its version. */
   readonly id: string;
   readonly name: string;
   readonly properties: { readonly vaultUrl: string; readonly name: string };

@@ -19,10 +19,9 @@ export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
-   * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
-   * public keys are fetched together with the public key of `signKeyId`, so this option cannot be combined with
-   * `signPublicKeys`;
-   * 0 to 15. Default none.
+   * Further versions of signing keys whose signatures are accepted: earlier versions than `signKeyId`, and the next
+   * version. Their public keys are fetched together with the public key of `signKeyId`, so this option cannot be
+   * combined with `signPublicKeys`; 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
@@ -31,9 +30,9 @@ export interface AzureKeyVaultCodecOptions
 
 /**
  * Creates a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper`
- * and `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
- * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried,
- * and counts towards the policy's `startTimeoutSeconds`.
+ * and `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys`, it first fetches the public keys of
+ * `signKeyId` and `alsoVerify`; the codec uses them until it is closed. Fetching them is part of the start: it is
+ * retried, and counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.
@@ -103,7 +102,7 @@ interface SigningOptions {
   readonly alsoVerify: readonly string[] | undefined;
 }
 
-/** The versions whose public keys are not pinned; undefined where there are none to fetch. */
+/** The versions whose public keys must be fetched, because they are not pinned; undefined if there are none. */
 function signKeysToFetch({
   signKeyId,
   signPublicKeys,

@@ -20,8 +20,8 @@ const REQUEST = 'the key must be RSA of 2048 bits or more for RSA-OAEP-256, oct-
 const NETWORK = "the vault's firewall or network rules refuse this client";
 
 /**
- * Maps a code of the vault, the inner one before the outer one, or the name or system code of an error in this process, to a kind.
- * If none of them is listed, the status decides.
+ * Maps a code from the vault (the inner code before the outer code), or the name or system code of an error in this
+ * process, to a kind. If none is listed, the status decides.
  *
  * Sources: "REST API error codes" and the operations' pages of the Azure Key Vault REST API reference; "About keys" for
  * dates; the troubleshooting guide of the Azure SDKs; Node's system errors. KeyDisabled, KeyOperationForbidden and
@@ -30,7 +30,7 @@ const NETWORK = "the vault's firewall or network rules refuse this client";
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   KeyDisabled: { kind: 'disabled' },
   KeyExpired: { kind: 'disabled', hint: 'the key is past its expiry date' },
-  KeyNotYetValid: { kind: 'disabled', hint: 'the key is before its activation date' },
+  KeyNotYetValid: { kind: 'disabled', hint: 'the activation date of the key is in the future' },
   ObjectIsBeingDeleted: { kind: 'disabled', hint: 'the key is being deleted' },
   ObjectIsDeletedButRecoverable: { kind: 'disabled', hint: 'the key is deleted and can be recovered' },
 

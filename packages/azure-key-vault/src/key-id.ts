@@ -6,7 +6,7 @@ export interface VaultKeyId {
   /** Scheme, host and port: `https://payments.vault.azure.net`. */
   readonly vaultUrl: string;
   readonly name: string;
-  /** 32 hex digits; undefined for every version. */
+  /** 32 hex digits; undefined if the identifier means every version of the key. */
   readonly version: string | undefined;
 }
 
@@ -19,7 +19,10 @@ export interface VaultKeyVersionId extends VaultKeyId {
 const KEY_ID =
   /^(?<vault>https:\/\/[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)\/keys\/(?<name>[A-Za-z0-9-]{1,127})(?:\/(?<version>[0-9a-f]{32}))?$/;
 
-/** Parses a key identifier; undefined for anything else. Host names are lowercased, port 443 is dropped. */
+/**
+ * Parses a key identifier; undefined for anything else. Host names are converted to lower case, and port 443 is
+ * dropped.
+ */
 export function parseKeyId(text: unknown): VaultKeyId | undefined {
   const groups = typeof text === 'string' ? KEY_ID.exec(text)?.groups : undefined;
   const { vault, ...id } = (groups ?? {}) as { vault?: string; name: string; version: string | undefined };

@@ -7,20 +7,21 @@ import { PROVIDER, VaultCalls } from './vault-calls.ts';
 import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
 
 /**
- * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. Data
- * keys are 32 bytes, or 64 with the hash of the context that the ring appends, because neither algorithm takes a context.
+ * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. It
+ * wraps 32 bytes, or 64 if the ring appends the hash of the context to the data key, because neither algorithm takes a
+ * context.
  *
- * A wrapped key records the exact version that made it. It never chooses which vault or key is called: one that belongs
- * to neither `keyId` nor `alsoUnwrap` is refused before any call. If `keyId` names no version, the wrapper looks up the
- * current version when it wraps a key, and remembers it for 300 seconds.
+ * A wrapped key records the exact version that made it, but never chooses which vault or key is called: a wrapped key
+ * that belongs to neither `keyId` nor `alsoUnwrap` is refused before any call. If `keyId` names no version, the wrapper
+ * looks up the current version when it wraps a key, and remembers it for 300 seconds.
  *
  * **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap their own data key. With
  * RSA-OAEP-256 a ring therefore accepts this wrapper only with `signKeyId` and `signPublicKeys`; to read a ring,
  * `signPublicKeys` is enough.
  *
  * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds; wrapping makes two
- * of them when it looks a version up.
+ * ends within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds; wrapping makes two
+ * such calls when it looks up a version.
  *
  * Source: Azure Key Vault REST API reference, version 2025-07-01; RFC 7518, sections 3.4, 4.3 and 4.4.
  *
@@ -54,7 +55,8 @@ export function azureKeyVaultKeyWrapper(
       ? undefined
       : new EntrySigner(signKeyId, cryptographyClient(clients, signKeyId), calls, signPublicKeys);
 
-  // The object has only closures and public facts: fields of a client appear in inspect(), credentials included.
+  // The object has only closures and public facts, because inspect() would show the fields of a client, including its
+  // credentials.
   return Object.freeze({
     provider: PROVIDER,
     keyId: formatKeyId(keyId),
@@ -66,7 +68,7 @@ export function azureKeyVaultKeyWrapper(
     owns: (wrapped) => wrapping.owns(wrapped),
     wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
     unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),
-    // This function is itself asynchronous, so that wrong options reject like everything else.
+    // This function is itself asynchronous, so that wrong options also make it reject instead of throw.
     ...(signer !== undefined && {
       sign: async (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)),
     }),

@@ -12,8 +12,8 @@ export interface AzureKeyVaultAccess {
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
    * Whether the SDK skips its check that the vault asks for a token for its own domain. Set it for an emulator, or for
-   * a vault behind another host name: the server there then gets a token for the domain that it names. With
-   * `credential` only; with `clients`, set the SDK's own option. Default false.
+   * a vault behind another host name: the server there then gets a token for the domain that it names. Only
+   * with `credential`; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -23,15 +23,15 @@ export interface AzureKeyVaultAccess {
 /** Options of {@link azureKeyVaultKeyWrapper}. */
 export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   /**
-   * The key that wraps: `https://VAULT/keys/NAME`, whose current version is used, or one version of it,
+   * The key that wraps data keys: `https://VAULT/keys/NAME`, whose current version is used, or one version of it,
    * `https://VAULT/keys/NAME/VERSION`. Required.
    */
   readonly keyId: string;
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
   readonly algorithm?: AzureWrapAlgorithm | undefined;
   /**
-   * Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64.
-   * Default none.
+   * Replaced keys of the same algorithm, either with all versions or one version, whose wrapped keys may still be
+   * unwrapped; 0 to 64. Default none.
    */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /**
@@ -145,7 +145,7 @@ function checkSigning({ algorithm, signKeyId, signPublicKeys }: Settings): void 
   if (signKeyId !== undefined && signPublicKeys === undefined) {
     throw option.typeError(
       `${OWNER}: signKeyId needs signPublicKeys, because signatures are checked without a call; ` +
-        'fetchAzureSignPublicKeys gets them, and createAzureKeyVaultCodec does so by itself',
+        'get them with fetchAzureSignPublicKeys, or use createAzureKeyVaultCodec, which gets them itself',
     );
   }
   if (algorithm === 'A256KW' && signPublicKeys !== undefined) {

@@ -12,8 +12,8 @@ export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
   /** Versions of EC keys on P-256: `https://VAULT/keys/NAME/VERSION`; 1 to 16. Required. */
   readonly signKeyIds: readonly string[];
   /**
-   * Attempts per key, the first one included; 1 to 10. Default 10, of which none begins later than 15 seconds after the first:
-   * a start survives a failure of some seconds.
+   * Attempts per key, the first one included; 1 to 10. Default 10, of which none begins later than 15 seconds after the
+   * first, so that a start survives a failure of a few seconds.
    */
   readonly maxAttempts?: number | undefined;
   /** Ends the calls early. */
@@ -33,17 +33,18 @@ const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
 const MAX_KEYS = 16;
 const DEFAULT_ATTEMPTS = 10;
 /**
- * With the default number of attempts, no attempt begins later: a vault that never answers would otherwise take a
- * minute.
+ * With the default number of attempts, no attempt begins after this time, because a vault that never answers would
+ * otherwise delay the failure by about a minute.
  */
 const LAST_ATTEMPT_MS = 15_000;
 
 /**
- * Gets public signing keys from the vault, for `signPublicKeys`. One call each, with the permission `get` on
- * the key. The keys are as trustworthy as the connection to the vault; pin them in your deployment to avoid that dependency.
+ * Gets public signing keys from the vault, for `signPublicKeys`. Each key takes one call, which needs the `get`
+ * permission on it. The keys are as trustworthy as the connection to the vault; pin them in your deployment to avoid
+ * that dependency.
  *
  * @throws {TypeError | RangeError} for wrong options.
- * @throws {KeyWrapperError} `corrupt` for an answer that is not a P-256 key with that identifier; otherwise the vault's
+ * @throws {KeyWrapperError} `corrupt` for an answer that is not the P-256 key that was requested; otherwise the vault's
  * refusal.
  *
  * @example
@@ -76,7 +77,7 @@ export interface StartLimits {
   readonly clients: AzureKeyVaultClients;
   /** Longest wait for one attempt. */
   readonly timeoutMs: number;
-  /** Longest wait for all of them, pauses included. */
+  /** Longest wait for all attempts, pauses included. */
   readonly startTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -84,7 +85,7 @@ export interface StartLimits {
 /**
  * Like {@link fetchAzureSignPublicKeys}, but retries until the time for the start is over.
  *
- * @throws {KeyWrapperError} a refusal at once; otherwise the last failure that was an answer, with the attempts made.
+ * @throws {KeyWrapperError} a refusal at once; otherwise the last failure before the deadline, with the attempts made.
  */
 export async function fetchAtStart(
   versions: readonly VaultKeyVersionId[],
@@ -147,7 +148,7 @@ function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPubl
     throw keyWrapping.corrupt(
       PROVIDER,
       'sign',
-      'the vault answered with a key other than a P-256 key with that identifier',
+      'the answer of the vault is not a P-256 key with the requested identifier',
     );
   }
   return found;

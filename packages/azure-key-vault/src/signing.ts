@@ -42,7 +42,7 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
   try {
     return createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } });
   } catch {
-    // The key is not a point of the curve.
+    // The key is not a point on the curve.
     return undefined;
   }
 }
@@ -51,7 +51,7 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
 export function isSigned(entry: Uint8Array, signature: Uint8Array, keys: readonly KeyObject[]): boolean {
   if (!types.isUint8Array(entry) || !types.isUint8Array(signature)) {
     throw option.typeError(
-      `${PROVIDER}: an entry and its signature are bytes, got ${option.show(entry)} and ${option.show(signature)}`,
+      `${PROVIDER}: an entry and its signature must be bytes, got ${option.show(entry)} and ${option.show(signature)}`,
     );
   }
   return keys.some((key) => verify('sha256', entry, { key, dsaEncoding: 'ieee-p1363' }, signature));
@@ -78,7 +78,8 @@ export class EntrySigner {
 
   /** @throws {KeyWrapperError} `corrupt` also for a signature by a key that is not pinned. */
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
-    if (!types.isUint8Array(entry)) throw option.typeError(`${PROVIDER}: an entry is bytes, got ${option.show(entry)}`);
+    if (!types.isUint8Array(entry))
+      throw option.typeError(`${PROVIDER}: an entry must be a Uint8Array, got ${option.show(entry)}`);
     // A copy: the caller may change the original while the call is pending.
     const signed = new Uint8Array(entry);
     const digest = createHash('sha256').update(signed).digest();
@@ -100,7 +101,7 @@ export class EntrySigner {
   }
 }
 
-/** Options of `sign`, which are optional as a whole. */
+/** Reads the options of `sign`; `undefined` means none. */
 export function readSignOptions(options: unknown): CallerOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) {
     throw option.wrongType(PROVIDER, 'options', 'an object', options);

@@ -5,14 +5,14 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
-/** The names are as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
+/** Permissions as Azure roles name them; access policies say `wrapKey`, `unwrapKey`, `sign` and `get`. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'keys/wrap/action and keys/read',
   unwrap: 'keys/unwrap/action',
   sign: 'keys/sign/action and keys/read',
 });
 
-/** The request of one call to the key wrapper. */
+/** The options that the caller passes to one call of the key wrapper. */
 export interface CallerOptions {
   readonly signal: AbortSignal | undefined;
   readonly onServiceDate: ((date: Date) => void) | undefined;
@@ -35,7 +35,7 @@ export class VaultCalls {
     limits: { readonly timeoutMs: number; readonly maxAttempts: number },
     mayPass?: (failure: ServiceFailure) => boolean,
   ) {
-    // Every rejection is classified below, where the answer is known.
+    // Every rejection is classified in `call`, where the answer is known.
     this.#calls = keyWrapping.calls(limits, () => ({ kind: 'unavailable' }), mayPass);
   }
 
@@ -58,7 +58,7 @@ export class VaultCalls {
           serviceDate.noteDateHeader(seen.date, onServiceDate);
         }
       },
-      // The caller has given up, so the key in it is overwritten here.
+      // The caller has given up on this late answer, so a key in it is overwritten here.
       (late) => keyWrapping.overwrite(vendorError.property(late.answer, 'result')),
     );
     if ('answer' in outcome) return outcome.answer;
@@ -71,8 +71,8 @@ export class VaultCalls {
 }
 
 /**
- * Facts of an HTTP answer that the SDK loses: it reports its own key id as the one that was used,
- * and drops the status if the body is empty. Nothing else of the answer is kept: its text can contain a data key.
+ * Facts about an HTTP answer that the SDK loses: it reports the key id that it was given as the one that was used, and
+ * drops the status if the body is empty. Nothing else is kept, because the text of the answer can contain a data key.
  */
 class LastAnswer implements SeenAnswer {
   isKnown = false;

@@ -5,14 +5,14 @@ import { formatKeyId, isOf, parseVersionId, type VaultKeyId, type VaultKeyVersio
 import type { Settings } from './options.ts';
 import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts';
 
-/** Neither RSA-OAEP-256 nor A256KW takes a context: the ring binds it inside the wrapped plaintext. */
+/** Neither RSA-OAEP-256 nor A256KW takes a context, so the ring binds the context inside the wrapped plaintext. */
 export const SUPPORTS: keyWrapping.ContextSupport = Object.freeze({ context: false });
 
 /** RSA of 4096 bits, the longest that a vault has. */
 const MAX_WRAPPED_BYTES = 512;
 /** How long the current version of a key is cached: about the time between two reads of the ring. */
 const CURRENT_VERSION_MS = 300_000;
-/** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
+/** The most cryptography clients that are cached, one per key version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;
 
 /**
@@ -89,8 +89,8 @@ export class DataKeyWrapping {
   }
 
   /**
-   * The version is always looked up: a call without a version wraps with the current one, and the SDK's result does not
-   * show which one. Its wraps could not be unwrapped after the next rotation.
+   * The version is always looked up: a call without a version wraps with the current version, but the SDK's result does
+   * not show which version that was. A key wrapped in this way could not be unwrapped after the next rotation.
    */
   async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
     const { version } = this.#keyId;
@@ -113,7 +113,7 @@ export class DataKeyWrapping {
     return configured && { ...configured, version: (parseVersionId(recorded) as VaultKeyVersionId).version };
   }
 
-  /** Call it only within a call of the wrapper: a client factory may throw the vendor's errors. */
+  /** Call this only inside `VaultCalls.call`, which classifies errors: a client factory may throw the vendor's. */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);

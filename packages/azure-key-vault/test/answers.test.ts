@@ -120,7 +120,7 @@ describe('adapter rule 4: the answer is checked', () => {
   test.each([
     ['an empty body', () => setup().vault.spoilText(() => '')],
     ['{}', () => setup().vault.spoilAnswer(() => ({}))],
-  ])('a current version of %s is corrupt', async (_, spoil) => {
+  ])('an answer of %s to the request for the current version is corrupt', async (_, spoil) => {
     spoil();
     await expect(setup().wrapper().wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'corrupt' });
     expect(setup().asked()).toEqual(['get current']);

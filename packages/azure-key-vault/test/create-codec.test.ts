@@ -180,7 +180,7 @@ describe('createAzureKeyVaultCodec', () => {
       );
     }
 
-    test('the ring is tried for the rest of the time only', async () => {
+    test('the start tries the ring only for the rest of startTimeoutSeconds', async () => {
       await expect(start(59, 1_000)).rejects.toMatchObject({ kind: 'throttled' });
     });
 

@@ -171,7 +171,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
         ),
     ],
     ['another ring’s name', (text: string) => text.replace('"ring":"default"', '"ring":"refunds"')],
-  ])('a starting server refuses a genuine ring document that was given %s', async (_, change) => {
+  ])('a starting server refuses a genuine ring document that was changed to have %s', async (_, change) => {
     const genuine = memoryRing();
     await server(genuine);
     const document = (await genuine.read())?.document ?? '';

@@ -6,7 +6,7 @@ const KEY = 'https://payments.vault.azure.net/keys/ring-wrapping';
 
 describe('key identifiers', () => {
   test.each([KEY, `${KEY}/${VERSION}`, 'https://hsm.managedhsm.azure.net/keys/K', 'https://127.0.0.1:8443/keys/k-1'])(
-    '%s is parsed, and formatted as it was',
+    '%s is parsed, and formatted to the same text',
     (id) => {
       const parsed = parseKeyId(id);
       expect(parsed === undefined ? undefined : formatKeyId(parsed)).toBe(id);

@@ -73,7 +73,7 @@ describe('refusals of the vault', () => {
     await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'denied', summary });
   });
 
-  test('the date of an answer is reported, also of a refusal', async () => {
+  test('the date of an answer is reported, even if the answer is a refusal', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.now = () => Date.now() + 3_600_000;
     const dates: Date[] = [];

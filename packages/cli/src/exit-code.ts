@@ -3,6 +3,6 @@ export const EXIT_CODE = {
   done: 0,
   failed: 1,
   usage: 2,
-  /** Only `status`: the ring works, and something needs attention. */
+  /** Only `status`: the ring works, but something needs attention. */
   attention: 3,
 } as const;

@@ -10,8 +10,8 @@ import {
 import { Failure, type FailureCode } from './failure.ts';
 
 /**
- * Classifies errors of core and its adapters, also of another copy of core, which the project in the working directory may
- * load. The message of a vendor's error is never read, because it can contain a secret.
+ * Classifies errors of core and its adapters, including those of another copy of core that the project in the working
+ * directory may load. The message of a vendor's error is never read, because it can contain a secret.
  */
 
 /** Why a call of a key wrapper failed. */
@@ -82,7 +82,7 @@ export function kmsLineOf({ provider, operation, kind, code, hint }: KmsFailure)
   return `${provider} ${operation}: ${kind}${code === undefined ? '' : ` (${code})`}${hint === undefined ? '' : `: ${hint}`}`;
 }
 
-/** The code for scripts of an error of core. */
+/** The code of an error, for scripts; `unexpected` if its class is unknown. */
 export function failureCodeOf(error: unknown): FailureCode {
   if (error instanceof Failure) return error.code;
   const store = storeFailureOf(error);

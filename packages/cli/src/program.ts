@@ -23,7 +23,7 @@ secret.
 
 Exit codes: 0 done; 1 the KMS or the store rejected the operation, the doctor
 found an error, or the probe found a hole; 2 wrong command line or
-configuration; 3 only "status": the ring works, and something needs attention.
+configuration; 3 ("status" only): the ring works, but something needs attention.
 
 Example:
   $ npx sealring init --local
@@ -60,8 +60,9 @@ export function createProgram(): Command {
 }
 
 const COMPLETE_EXAMPLE = `
-The shell finds "sealring" on the PATH: install @sealring/cli globally, or add
-node_modules/.bin. Bash also requires the package bash-completion.
+The shell must find "sealring" on the PATH: install @sealring/cli globally, or
+add node_modules/.bin to the PATH. Bash also requires the package
+bash-completion.
 
   bash  source <(sealring complete bash)   # in ~/.bashrc
   zsh   sealring complete zsh > "\${fpath[1]}/_sealring"
@@ -74,6 +75,6 @@ function addCompleteCommand(program: Command): void {
   const complete = program.commands.find((command) => command.name() === 'complete');
   complete
     ?.summary('print a completion script for a shell')
-    .description('Prints a completion script: bash, zsh, fish or powershell.')
+    .description('Prints a completion script for bash, zsh, fish or powershell.')
     .addHelpText('after', COMPLETE_EXAMPLE);
 }

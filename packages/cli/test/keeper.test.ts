@@ -164,7 +164,7 @@ describe('keeper', () => {
   test.each([
     ['rolled back', () => copyFileSync(at('old.ring'), at(RING))],
     ['emptied', () => rmSync(at(RING))],
-  ])('writes back what a store lost that was %s', async (_, damage) => {
+  ])('writes back what a store that was %s has lost', async (_, damage) => {
     configure(FAST);
     await agedRing(0);
     copyFileSync(at(RING), at('old.ring'));

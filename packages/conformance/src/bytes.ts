@@ -1,4 +1,4 @@
-/** The XOR of two byte arrays, as long as the shorter one. */
+/** The XOR of two byte arrays. The result is as long as the shorter array. */
 export function xor(one: Uint8Array, other: Uint8Array): Buffer {
   const length = Math.min(one.length, other.length);
   return Buffer.from(one.subarray(0, length).map((byte, i) => byte ^ (other[i] ?? 0)));
@@ -12,7 +12,7 @@ export function flipped(bytes: Uint8Array, at: number, mask = 1): Uint8Array {
   return bytes.map((byte, i) => (i === at ? byte ^ mask : byte));
 }
 
-/** Alternates between the items of two lists. */
+/** The two items as a pair, in both orders. */
 export function bothWays<T>(one: T, other: T): readonly (readonly [T, T])[] {
   return [
     [one, other],
@@ -27,7 +27,10 @@ export function text(content: string): Uint8Array {
 /** The alphabet of base64url. */
 export const URL_SAFE: string = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** The characters of base64url whose value differs in one bit: six, or none if the given one does not belong to it. */
+/**
+ * The six base64url characters whose value differs from that of `char` in one bit; none if `char` is not a base64url
+ * character.
+ */
 export function withBitFlipped(char: string): readonly string[] {
   const value = char === '' ? -1 : URL_SAFE.indexOf(char);
   return value < 0 ? [] : [1, 2, 4, 8, 16, 32].map((bit) => URL_SAFE.charAt(value ^ bit));

@@ -18,8 +18,8 @@ export function anObject<T extends v.ObjectEntries>(entries: T): v.StrictObjectS
 /**
  * Validates an argument against a schema.
  *
- * @throws {TypeError} for a wrong type or an unknown name, {@link RangeError} for a value out of range. The message has
- * the owner, the path to the value, and the value.
+ * @throws {TypeError} for a wrong type or an unknown name, and {@link RangeError} for a value out of range. The message
+ * contains the owner, the path to the value, and what was received.
  */
 export function checkArgument(owner: string, schema: v.GenericSchema, given: unknown): void {
   const result = v.safeParse(schema, given, { abortEarly: true });

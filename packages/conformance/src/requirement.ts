@@ -12,7 +12,7 @@ export interface ConformanceResult {
   readonly durationMs: number;
 }
 
-/** The contract that a suite checks. */
+/** The name of a suite: the contract that it checks. */
 export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store' | 'single-use';
 
 /** The result of a run of a suite. */
@@ -21,9 +21,12 @@ export interface ConformanceReport {
   readonly target: string;
   /** The contract. */
   readonly suite: SuiteName;
-  /** Whether every checked MUST holds. */
+  /** Whether no MUST failed among the requirements that were checked. */
   readonly passed: boolean;
-  /** One result for each requirement, in the order of the checks. A program that did not start ends the run. */
+  /**
+   * One result for each checked requirement, in the order of the checks. If the program of a target does not start, the
+   * run ends there.
+   */
   readonly results: readonly ConformanceResult[];
   /** ISO 8601, UTC. */
   readonly startedAt: string;
@@ -33,14 +36,14 @@ export interface ConformanceReport {
   readonly seed: number;
 }
 
-/** A requirement of a contract. A failed `MUST` fails the run, a failed `SHOULD` warns. */
+/** A requirement of a contract. A failed `MUST` fails the run; a failed `SHOULD` only causes a warning. */
 export interface Requirement {
   /** Stable, such as `CODEC-ROUNDTRIP-BYTES`. */
   readonly id: string;
   readonly level: 'MUST' | 'SHOULD';
   /** One sentence in plain words. */
   readonly text: string;
-  /** The document, and the clause in it, that states the requirement. */
+  /** The document and clause that state the requirement. */
   readonly source: string;
 }
 
@@ -52,7 +55,7 @@ export type RequirementTable = Readonly<Record<string, Row>>;
 /**
  * Checks a requirement. Resolves if it holds, optionally with a remark.
  *
- * @throws {Finding} if it does not hold, {@link NotApplicable} if the target does not claim it.
+ * @throws {Finding} if it does not hold, and {@link NotApplicable} if the target does not claim the capability.
  */
 export type Check<Tried> = (trial: Tried) => void | string | Promise<void | string>;
 
@@ -63,7 +66,7 @@ export interface CheckedRequirement<Tried> extends Requirement {
   readonly run: Check<Tried>;
 }
 
-/** Creates rows of a table whose source is the contract, unless they name another one. */
+/** Creates rows of a requirement table. The source of a row is the contract, unless the row names another source. */
 export function requiredBy(
   contract: string,
 ): Readonly<Record<'must' | 'should', (text: string, source?: string) => Row>> {
@@ -73,7 +76,10 @@ export function requiredBy(
   return { must: rowOf('MUST'), should: rowOf('SHOULD') };
 }
 
-/** @throws {Error} unless every requirement has a check, and every check a requirement. */
+/**
+ * Joins the requirements with their checks.
+ * @throws {Error} unless every requirement has a check, and every check has a requirement.
+ */
 export function withChecks<Tried>(
   table: RequirementTable,
   checks: Checks<Tried>,
@@ -87,19 +93,21 @@ export function withChecks<Tried>(
   });
 }
 
-/** A requirement does not hold. The message shows the smallest failing input, and never the bytes of a key. */
+/**
+ * Thrown if a requirement does not hold. The message shows the smallest failing input, but never the bytes of a key.
+ */
 export class Finding extends Error {
   override readonly name: string = 'Finding';
 }
 
-/** The program of a target never gave a valid answer, so nothing else can be checked. */
+/** Thrown if the program of a target never gave a valid answer, so that nothing else can be checked. */
 export class DidNotStart extends Finding {
   constructor(why: string) {
     super(`your program did not start: ${why}`);
   }
 }
 
-/** The target does not claim the capability that a requirement checks. */
+/** Thrown if the target does not claim the capability that a requirement checks. */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable';
 }

@@ -26,12 +26,12 @@ const manifest: { readonly version: string } = JSON.parse(
 export const kitVersion: string = manifest.version;
 
 /**
- * Marks a target that runs behind a pipe, so the kit cannot observe its process. A symbol, so that a copy of a
- * target is marked too.
+ * Marks a target that runs behind a pipe, where the kit cannot observe its process. This is a symbol, so that a copy of
+ * a target keeps the mark.
  */
 export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
 
-/** The definition of a suite: a contract, as requirements with their checks. */
+/** The definition of a suite: the requirements of a contract, and their checks. */
 export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly name: SuiteName;
   /** The noun in the function names: `KeyWrapper` in `runKeyWrapperConformance`. */
@@ -43,11 +43,11 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly unseenThroughPipe?: Readonly<Record<string, string>>;
   /** Default time limit for one requirement, milliseconds. */
   readonly timeoutMs: number;
-  /** Its options besides the common ones. */
+  /** The options of the suite in addition to the common ones. */
   readonly options?: v.ObjectEntries;
   /** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
   check(owner: string, target: Target): void;
-  /** The trial for checking one requirement. */
+  /** Creates the trial in which one requirement is checked. */
   open(target: Target, settings: Settings, options: Options): Tried;
 }
 
@@ -58,15 +58,15 @@ export interface Suite<Target, Options> {
   describe(target: Target, runner: TestRunner, options?: Options): void;
 }
 
-/** Extra time of a test beyond that of its requirement, for creating and closing instances, milliseconds. */
+/** Extra time for a test, beyond the time limit for its requirement, to create and close instances, milliseconds. */
 const SLACK_MS = 10_000;
-/** Time limit for closing all instances of a target whose close did not end earlier, milliseconds. */
+/** Time limit for closing all instances of a target if an earlier close did not end, milliseconds. */
 const CLOSE_AGAIN_MS = 50;
-/** Targets whose `close` does not end: the kit waits for it only once. */
+/** Targets with a `close` that does not end. The kit waits for the full time limit only once. */
 const neverClose = new WeakSet<object>();
 /** Number of requirements of a target that did not end in time. */
 const lateness = new WeakMap<object, number>();
-/** After this number of late requirements, the others get less time, milliseconds. */
+/** After this number of late requirements, each of the others gets less time. */
 const MOST_LATE = 3;
 const SHORT_MS = 5_000;
 
@@ -120,8 +120,8 @@ function unseen(why: string): () => never {
 }
 
 /**
- * Checks every requirement, each on fresh instances; stops after the first if the program of the target does not
- * start. Never rejects because of the target: its errors and unhandled rejections are findings.
+ * Checks every requirement on fresh instances. Stops after the first one if the program of the target does not start.
+ * Never rejects because of the target: its errors and unhandled rejections become findings.
  */
 async function runSuite<Tried extends Trial>(
   { name, checks }: { readonly name: SuiteName; readonly checks: readonly CheckedRequirement<Tried>[] },
@@ -168,14 +168,14 @@ async function tryOne<Tried extends Trial>(
     error = stray.first();
   } catch (thrown) {
     error = thrown;
-    // The first failure is reported.
+    // Only the first failure is reported, so errors at the end of the trial are ignored here.
     await end(trial, target, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();
   }
   const durationMs = Math.round(performance.now() - began);
   if (error instanceof Late || durationMs >= timeoutMs) lateness.set(target, wasLate + 1);
-  // Without a program, no other requirement can be checked: it fails whatever the level.
+  // Without a program, no other requirement can be checked, so this one fails even if it is a SHOULD.
   if (error instanceof DidNotStart) {
     return { result: { id, level, status: 'fail', detail: error.message, durationMs }, isLast: true };
   }
@@ -203,7 +203,7 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
   throw new Late(`did not end within ${limitMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
 }
 
-/** Continues after an error. A separate requirement covers a close that does not end. */
+/** Ends a trial, and continues after an error. Another requirement reports a close that does not end. */
 async function end(trial: Trial, target: object, timeoutMs: number): Promise<void> {
   try {
     await inTime(() => trial.mend(), trial, timeoutMs);

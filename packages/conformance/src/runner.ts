@@ -8,8 +8,8 @@ export interface TestRunner {
 }
 
 /**
- * One test. Runners that can skip a running test (node:test, vitest, mocha) skip requirements that do not apply, with
- * the reason; a SHOULD that fails is printed.
+ * Defines one test. Runners that can skip a running test (node:test, vitest, mocha) skip requirements that do not
+ * apply, and show the reason. A SHOULD that fails is emitted as a warning.
  */
 export function describeOne(
   { id, text }: Requirement,
@@ -31,7 +31,7 @@ export function describeOne(
   runner.test(`${id}: ${text}`, body, timeoutMs);
 }
 
-/** Mocha has no skip reason, so the title carries it. */
+/** Skips the running test. Mocha does not show a reason for a skip, so the title contains it. */
 function skip(contexts: readonly unknown[], reason: string): void {
   const [, mocha] = contexts;
   const runnable: unknown = typeof mocha === 'object' && mocha !== null ? Reflect.get(mocha, 'test') : undefined;
@@ -41,7 +41,10 @@ function skip(contexts: readonly unknown[], reason: string): void {
   call(contexts, 'skip', reason);
 }
 
-/** Calls a method of the first context that has it: node:test and vitest pass theirs, mocha binds its own. */
+/**
+ * Calls a method on the first context that has it. node:test and vitest pass their context as an argument; mocha binds
+ * its context as `this`.
+ */
 function call(contexts: readonly unknown[], name: string, argument: unknown): void {
   for (const context of contexts) {
     if (typeof context !== 'object' || context === null) continue;

@@ -1,10 +1,13 @@
 import { inspect, types } from 'node:util';
 
-/** Consecutive bytes of a key that cannot occur by chance. */
+/** A number of consecutive bytes of a key that do not occur by chance. */
 const TELLING_BYTES = 8;
-/** Extra bytes, since base64 groups three bytes: a recognizable piece must be complete. */
+/**
+ * The length of the pieces that are searched for in base64. They are longer because base64 groups three bytes, and a
+ * recognizable piece must be complete.
+ */
 const BASE64_BYTES = 12;
-/** Characters that encode at least {@link TELLING_BYTES} bytes. */
+/** Text that is long enough to encode at least {@link TELLING_BYTES} bytes. */
 const ENCODED = /[A-Za-z0-9+/_-]{11,}/g;
 const HEX = /^[0-9a-f]+$/i;
 const MOST_OBJECTS = 20_000;
@@ -21,7 +24,7 @@ export function contentsOf(error: unknown): Readable {
   return { texts, bytes: all.flatMap((value) => (isHolder(value) ? (bytesIn(value) ?? []) : [])) };
 }
 
-/** The value and everything reachable from it. Bytes have no members. */
+/** The value and everything that is reachable from it. Byte arrays are not searched for members. */
 export function reachableFrom(root: unknown): readonly unknown[] {
   const seen = new Set<unknown>();
   const waiting: unknown[] = [root];
@@ -72,7 +75,10 @@ function textsIn(bytes: Uint8Array): readonly string[] {
   return [buffer.toString('latin1'), buffer.toString('utf16le')];
 }
 
-/** Bytes that a text encodes: a request body in base64, for example, which contains the key in base64 again. */
+/**
+ * Bytes that a text encodes. The text may be a request body in base64, for example, which in turn contains the key in
+ * base64.
+ */
 function decodedIn(text: string): readonly Buffer[] {
   const pieces = text.match(ENCODED) ?? [];
   return pieces.flatMap((piece) => [

@@ -6,8 +6,8 @@ const listeners = new Set<string[]>();
 let stopListening: (() => void) | undefined;
 
 /**
- * Side effects of a target: unhandled rejections (an asynchronous codec causes them by the
- * thousand), errors thrown in timers, and attempts to end the process. Each would end the kit.
+ * Catches the stray errors of a target: unhandled rejections (an asynchronous codec causes thousands of them), errors
+ * that are thrown in timers, and attempts to end the process. Without this, each of them would end the kit.
  */
 export function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
   const seen: string[] = [];

@@ -1,13 +1,14 @@
-/** The export of a module that is its target: `target`, or else the default export. */
+/** The export of a module that is the target: the export named `target` or, without one, the default export. */
 export function exportedTarget(module: object): unknown {
   const { default: standard, target = standard } = module as { default?: unknown; target?: unknown };
   return target;
 }
 
 /**
- * Returns the target of a module. The export may also be a function that creates the target, or a promise of it.
+ * Returns the target of a module. The export may also be a promise of the target, or a function that
+ * creates the target.
  *
- * @param url - A file URL. TypeScript needs a Node that strips types: 22.18, 23.6 or newer.
+ * @param url - A file URL. A TypeScript file requires a version of Node.js that strips types: 22.18, 23.6 or newer.
  * @throws {TypeError} for a module without a target; any error that the module throws.
  */
 export async function loadTarget(url: string): Promise<object> {

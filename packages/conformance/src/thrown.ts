@@ -7,7 +7,10 @@ import { Finding } from './requirement.ts';
 const KIT = new URL('.', import.meta.url).href;
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
 
-/** An error that a program under test reports in the protocol. Findings show its text, since the program sent it. */
+/**
+ * An error that a program under test reports through the protocol. Findings show its text, because the program itself
+ * sent it.
+ */
 export class ProgramError extends Error {
   override readonly name: string;
 
@@ -18,8 +21,8 @@ export class ProgramError extends Error {
 }
 
 /**
- * Describes an error by its class, the line of the author's own file, and its `kind`. Omits its text, which may contain
- * a secret.
+ * Describes an error by its class, its `kind`, and the line in a file of the author where it was thrown. Omits its
+ * text, which may contain a secret.
  */
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
@@ -65,7 +68,10 @@ function nameOf(error: Error): string {
   return typeof name === 'string' && /^[A-Za-z_$][\w$.]{0,63}$/.test(name) ? name : 'an error without a name';
 }
 
-/** `my-wrapper.ts:12`: the innermost frame of a stack outside Node and the kit; files outside node_modules first. */
+/**
+ * The place where an error was thrown, such as `my-wrapper.ts:12`: the innermost stack frame outside Node.js and the
+ * kit. Files outside node_modules are preferred.
+ */
 function placeOf(error: Error): string | undefined {
   const [stack, message] = [member(error, 'stack'), member(error, 'message')];
   if (typeof stack !== 'string' || typeof message !== 'string') return undefined;

@@ -10,17 +10,17 @@ export const REPEATS_MS = 500;
 
 /** A target is slow if a step takes longer, milliseconds. */
 const SLOW_MS = 50;
-/** Number of steps at a time with a slow target. */
+/** Number of concurrent steps with a slow target. */
 const STEPS_AT_ONCE = 8;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** Base of the trials of all suites: closes the instances after a check, and names the calls that hang. */
+/** The base class of the trials of all suites. Closes the instances after a check, and names the calls that hang. */
 export class Trial {
   readonly random: Random;
-  /** Time limit for one call, if it is shorter than that for the requirement, milliseconds. */
+  /** Time limit for one call, if shorter than the limit for the requirement, milliseconds. */
   readonly callMs: number = Number.POSITIVE_INFINITY;
-  /** Instances that a check has already closed: closing them again may fail. */
+  /** Instances that a check has already closed. Closing them again is allowed to fail. */
   protected readonly closed: Set<object> = new Set();
   readonly #pending = new Map<symbol, { readonly what: string; readonly since: number }>();
   readonly #open: { readonly made: object; readonly close: () => unknown }[] = [];
@@ -41,7 +41,7 @@ export class Trial {
     return first === undefined ? 0 : performance.now() - first.since;
   }
 
-  /** Waits for the result of `start`, which is listed as pending under a name. */
+  /** Waits for the result of `start`. Meanwhile, the call is listed as pending under the name `what`. */
   async wait<T>(what: string, start: () => T | Promise<T>): Promise<T> {
     const call = Symbol(what);
     this.#pending.set(call, { what, since: performance.now() });
@@ -88,7 +88,7 @@ export class Trial {
     throw new Finding(`${what} was not refused: the call returned ${kindOf(outcome.value)}`);
   }
 
-  /** The first items, and as many more as the time allows. */
+  /** The first `least` items, and as many more as the time allows. */
   *inTime<T>(items: readonly T[], least: number, budgetMs: number = REPEATS_MS): Generator<T> {
     const deadline = performance.now() + budgetMs;
     for (const [i, item] of items.entries()) {
@@ -106,7 +106,10 @@ export class Trial {
     });
   }
 
-  /** Does the work for each item: one at a time, so that a finding names the right one, but several if that is slow. */
+  /**
+   * Does the work for each item, one item at a time, so that a finding names the right one; for several items at a time
+   * if that is slow.
+   */
   async each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
     let isSlow = false;
     let running: Promise<void>[] = [];
@@ -122,7 +125,10 @@ export class Trial {
     await this.all(running);
   }
 
-  /** Creates an instance that is closed after the check. @returns its member of that name, which has these methods. */
+  /**
+   * Creates an instance, which is closed after the check.
+   * @returns the member of the instance with the name `name`, which has all of `methods`.
+   */
   protected async start<T extends object>(
     what: string,
     create: () => unknown,
@@ -177,7 +183,10 @@ export class Trial {
     expectThat(await this.closesWithin(CLOSE_MS), `close of an instance did not end within ${CLOSE_MS} ms`);
   }
 
-  /** Breaks the connection until {@link mend} or the end of the check. @throws {NotApplicable} if the target cannot. */
+  /**
+   * Breaks the connection until {@link mend} is called or the check ends.
+   * @throws {NotApplicable} if the target cannot do this.
+   */
   async breakBy(target: { breakConnection?(): Promise<() => Promise<void> | void> }): Promise<void> {
     if (target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
     const mend: unknown = await this.wait('breakConnection', () => target.breakConnection?.());
@@ -194,7 +203,7 @@ export class Trial {
   async cleanUp(): Promise<void> {}
 }
 
-/** Resolves to the result of `work`, or to `late` after some milliseconds. */
+/** Resolves to the result of `work`, or to `late` if that takes longer than `ms` milliseconds. */
 export async function within<T, L>(ms: number, work: Promise<T>, late: L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<L>((resolve) => {

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { expectThat } from './requirement.ts';
 
 const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'];
-/** Functions that write to a descriptor and bypass the streams. */
+/** Functions that write directly to a file descriptor or to a file, bypassing the streams. */
 const WRITERS = ['write', 'writev', 'writeFile', 'appendFile'].flatMap((name) => [name, `${name}Sync`]);
 
 /** The output of the process during the watch. */
@@ -17,9 +17,9 @@ export interface Output {
 }
 
 /**
- * Records the output of the process through its streams, its console and its descriptors, and to files.
+ * Records what the process writes to its streams, its console, its file descriptors, and files.
  *
- * @param isShown - Whether the output is also printed, since other code may be printing.
+ * @param isShown - Whether the output is also printed. Set it if other code may be printing at the same time.
  */
 export function watchOutput(isShown: boolean): Output {
   const texts: string[] = [];
@@ -48,7 +48,7 @@ export function watchOutput(isShown: boolean): Output {
   // Under a test runner, the console may have its own stream.
   for (const name of CONSOLE) watch(console, name);
   watch(process, '_rawDebug');
-  // A process that was started with --no-warnings does not print them, but its listeners receive them.
+  // With --no-warnings, a process does not print warnings, but its listeners still receive them.
   if (isShown) watch(process, 'emitWarning');
   for (const name of WRITERS) watch(fs, name, ([, word]) => [word]);
   syncBuiltinESMExports();
@@ -62,17 +62,20 @@ export function watchOutput(isShown: boolean): Output {
   };
 }
 
-/** Timers may still end within this time, milliseconds; they are checked repeatedly. */
+/** Timers may still end, so they are checked up to this many times, with pauses in milliseconds. */
 const LOOKS = 10;
 const PAUSE_MS = 100;
 
 const TIMERS: ReadonlySet<string> = new Set(['Timeout', 'Immediate']);
-/** Types that keep the process alive until they are closed. Sockets are left out: an agent may reuse them. */
+/**
+ * Types of handles that keep the process alive until they are closed. Sockets are left out, because an agent may reuse
+ * them.
+ */
 const HANDLES: ReadonlySet<string> = new Set(
   'MESSAGEPORT FSEVENTWRAP STATWATCHER PROCESSWRAP TCPSERVERWRAP UDPWRAP'.split(' '),
 );
 
-/** Records only the timers and handles that some work starts, since a test runner has its own. */
+/** Records only the timers and handles that `work` starts, since a test runner has its own. */
 export function watchTimers(): {
   run<T>(work: () => T): T;
   left(which?: 'alive' | 'all'): readonly string[];
@@ -88,7 +91,10 @@ export function watchTimers(): {
   hook.enable();
   return {
     run: (work) => mark.run(true, work),
-    /** The types of what has not ended: by default only what keeps the process alive, otherwise all timers. */
+    /**
+     * The types of the timers and handles that have not ended: by default, only those that keep the process alive;
+     * otherwise, all timers.
+     */
     left: (which = 'alive') =>
       started.flatMap(({ type, resource }) => {
         const isLeft = which === 'all' ? TIMERS.has(type) : isAlive(resource);

@@ -53,7 +53,7 @@ describe('the exit code', () => {
     );
   });
 
-  test('the exit code is 1 when a MUST failed, with every report', async () => {
+  test('the exit code is 1 when a MUST failed, and every report shows the failure', async () => {
     const id = 'CODEC-CANONICAL-LAST-CHAR';
     const [html, json] = ['deep/r.html', 'r.json'].map((name) => join(folder, name));
     const files = ['--report', html ?? '', '--json', json ?? ''];

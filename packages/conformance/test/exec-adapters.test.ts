@@ -199,7 +199,7 @@ const NOT_STARTED: readonly (readonly [
   [
     'speaks another protocol',
     (contract) => faulty(contract, 'answers-error-to-describe'),
-    `${asked('describe').replace(String.raw`"id":\d+,`, '')} was answered by the error "unknown op"$`,
+    `${asked('describe').replace(String.raw`"id":\d+,`, '')} was answered with the error "unknown op"$`,
   ],
 ];
 

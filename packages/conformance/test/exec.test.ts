@@ -125,7 +125,7 @@ const FINDINGS: readonly (readonly [
   ['crashes-at-seal', 'CODEC-STRANGER', `exit code 1 instead of answering ${asked('seal')}.*the crash of a test`],
   ['exits-silently', 'CODEC-STRANGER', `ended with exit code 0 instead of answering ${asked('unseal')}`],
   ['is-killed', 'CODEC-STRANGER', `was ended by SIGKILL instead of answering ${asked('unseal')}`],
-  ['says-half-a-line', 'CODEC-STRANGER', String.raw`exit code 0 .*${asked('seal')}; its last line has no end: \{"id"`],
+  ['says-half-a-line', 'CODEC-STRANGER', String.raw`exit code 0 .*${asked('seal')}; its last line is cut off: \{"id"`],
   ['says-text', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: Sealing…`],
   ['says-text-first', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: DEBUG seal`],
   ['says-text-after', 'CODEC-STRANGER', `after its answer to ${asked('seal')} .* unrequested line: DEBUG sealed`],
@@ -146,7 +146,7 @@ const FINDINGS: readonly (readonly [
   [
     'answers-error-to-create',
     'CODEC-STRANGER',
-    String.raw`\{"op":"create".*\} was answered by the error "no keys here"`,
+    String.raw`\{"op":"create".*\} was answered with the error "no keys here"`,
   ],
   ['answers-error-to-unseal', 'CODEC-REFUSAL-CLASS', 'was refused by the error "tag mismatch"'],
   ['repeats-the-token', 'CODEC-REFUSAL-TOKEN', 'repeats it'],
@@ -154,7 +154,7 @@ const FINDINGS: readonly (readonly [
   ['floods-lines', 'CODEC-STRANGER', `(to ${asked('seal')} .* unrequested line|${asked('unseal')} is not JSON): flood`],
   ['floods-one-line', 'CODEC-STRANGER', `the answer to ${asked('seal')} is a line of more than 67108864 bytes`],
   ['one-codec-for-all', 'CODEC-STRANGER', 'a stranger’s token was not refused'],
-  ['has-no-rotation', 'CODEC-ROTATED-OPENS', '"role":"rotated".*was answered by the error "unknown role"'],
+  ['has-no-rotation', 'CODEC-ROTATED-OPENS', '"role":"rotated".*was answered with the error "unknown role"'],
   ['crashes-when-long', 'CODEC-SIZE-LIMIT', `exit code 3 instead of answering ${asked('seal')}`, limited(99)],
   ['crashes-when-long', 'CODEC-ROUNDTRIP-BYTES', `exit code 3 instead of answering ${asked('seal')}`],
 ];

@@ -189,7 +189,7 @@ describe('the kit survives its targets', () => {
     expect(removed.size).toBeGreaterThan(2);
   });
 
-  test('requirements for absent features do not apply, with the reason', async () => {
+  test('requirements for absent features are reported as not applicable, with the reason', async () => {
     const { target: plain } = memory();
     const only = ['RING-TOO-LARGE-THERE', 'RING-REMOVED', 'RING-UNREACHABLE', 'RING-SERVICE-DATE'];
     const { results, passed } = await runRingStoreConformance(plain, { only });

@@ -1,5 +1,5 @@
 /**
- * For `@sealring/mcp` only: the secrets of the formats of peers, and the code that all formats share.
+ * For `@sealring/mcp` only: the secrets for the token formats of other projects, and the code that all formats share.
  *
  * @packageDocumentation
  */
@@ -12,7 +12,7 @@ import type { SecretFormat } from './keys/data-key.ts';
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
 export type { SecretFormat } from './keys/data-key.ts';
 
-/** The current secrets of one format over a ring: read them at each use. */
+/** The current secrets for one format, from the keys of a ring. Read them again for each use. */
 export interface FormatSecrets {
   /** The secret of the sealing key. @throws {SealUnavailableError} when no key may seal now. */
   readonly seal: KeyObject;

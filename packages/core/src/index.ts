@@ -1,6 +1,6 @@
 /**
- * Protects MCP `requestState` with keys that a KMS guards: {@link createKmsCodec} creates the codec, whose `seal` and
- * `unseal` are synchronous; a ring of data keys lives in a ring store and rotates by itself.
+ * Protects MCP `requestState` with keys that a KMS guards. {@link createKmsCodec} creates the codec, whose `seal` and
+ * `unseal` are synchronous. Its data keys form a ring, which is kept in a ring store and rotates automatically.
  *
  * @packageDocumentation
  */

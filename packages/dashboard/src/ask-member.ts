@@ -16,7 +16,7 @@ export type MemberAnswer =
   | { readonly failure: 'unreachable' | 'timeout' };
 
 /**
- * Requests an address of one member, with limits for time and size.
+ * Sends a request to an address of one member, with limits on time and size.
  *
  * @param url - An `http:` or `https:` address. Redirects are not followed.
  * @returns the answer, with any status. Never rejects: a failure is part of the result.

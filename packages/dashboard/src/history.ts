@@ -22,14 +22,17 @@ export class History {
     return this.#rounds;
   }
 
-  /** `counts` has the members that answered. A member that did not is compared with its last answer. */
+  /**
+   * Adds a round. `counts` contains only members that answered. A member that missed a round is compared with its last
+   * answer when it answers again.
+   */
   add(atMs: number, counts: ReadonlyMap<string, MemberCounts>): void {
     const seconds = this.#at === undefined ? 0 : (atMs - this.#at) / 1_000;
     this.#at = atMs;
     const steps = [...counts].flatMap(([member, now]) => {
       const before = this.#last.get(member);
       this.#last.set(member, now);
-      // Counts from before the first answer do not belong to this round.
+      // What a member counted before its first answer does not belong to this round.
       return before === undefined ? [] : [stepOf(before, now)];
     });
     if (seconds <= 0) return;
@@ -55,7 +58,10 @@ function stepOf(before: MemberCounts, now: MemberCounts): MemberCounts {
   };
 }
 
-/** A counter that is lower than before started again at 0, because its process was restarted. */
+/**
+ * The increase of a counter. A counter that is lower than before has started again at 0, because its process was
+ * restarted.
+ */
 function increase(before: number, now: number): number {
   return now >= before ? now - before : now;
 }

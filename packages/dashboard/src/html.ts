@@ -13,7 +13,10 @@ export class Html {
 
 type Value = Html | string | number | undefined | readonly Html[];
 
-/** Joins markup and values. Values that are not markup are escaped, for content and for quoted attributes. */
+/**
+ * Joins markup and values. Values that are not markup are escaped, so that they are safe in content and in quoted
+ * attributes.
+ */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(parts.map((part, index) => part + textOf(values[index])).join(''));
 }

@@ -6,19 +6,21 @@ export interface RingKey extends KeyHealth {
   readonly revokedAt?: Date | undefined;
 }
 
-/** Beginning and end, milliseconds since the epoch; empty if `until` is not later than `from`. */
+/**
+ * Start and end of a phase, in milliseconds since the epoch. The phase is empty if `until` is not later than `from`.
+ */
 export interface Span {
   readonly from: number;
   readonly until: number;
 }
 
-/** The life of a key so far, and its future without a further rotation or revocation. */
+/** The life of a key: its past, and its future if there is no further rotation or revocation. */
 export interface KeyPhases {
-  /** Published, and not active yet. */
+  /** Published, but not active yet. */
   readonly waits: Span;
   /** Seals new tokens. */
   readonly seals: Span;
-  /** A newer key seals; this one may seal again if that one is revoked. */
+  /** A newer key seals, but this key seals again if the newer one is revoked. */
   readonly reserve: Span;
   /** Only unseals. */
   readonly unseals: Span;
@@ -29,7 +31,7 @@ export function keyPhases(keys: readonly RingKey[], now: Date): readonly KeyPhas
   const lives = keys.map((key) => lifeOf(key, now.getTime()));
   return lives.map((life) => {
     const { created, starts, sealEnd, end } = life;
-    // A newer key takes over only if it seals: not if it was revoked before.
+    // A newer key takes over only if it ever seals, which it does not if it was revoked before it became active.
     const takeovers = lives
       .filter((other) => isNewer(other, life) && other.starts < other.sealEnd)
       .map((other) => Math.max(other.starts, starts));
@@ -54,14 +56,14 @@ interface Life {
 
 function lifeOf(key: RingKey, nowMs: number): Life {
   const [created, activates] = [key.created.getTime(), key.activates.getTime()];
-  // The time in the document is for information only: keep it within the life of the key.
+  // The revocation time in the document is for information only, so it is kept within the life of the key.
   const revoked = Math.min(nowMs, Math.max(created, key.revokedAt?.getTime() ?? nowMs));
   const end = Math.min(key.unsealsUntil.getTime(), key.state === 'revoked' ? revoked : Number.POSITIVE_INFINITY);
   return {
     id: key.id,
     activates,
     created,
-    // A key that seals at once is active from before its creation, so that no clock waits for it.
+    // A key that seals at once has an activation time before its creation, so that no clock has to wait for it.
     starts: Math.max(created, activates),
     sealEnd: Math.min(key.sealsUntil.getTime(), end),
     end,
@@ -73,7 +75,10 @@ function isNewer(a: Life, b: Life): boolean {
   return a.activates === b.activates ? a.id > b.id : a.activates > b.activates;
 }
 
-/** The metric `sealring.ring.sealing_key.fingerprint` of a key: the first 6 bytes of its name, as a number. */
+/**
+ * The value of the metric `sealring.ring.sealing_key.fingerprint` for a key: the first 6 bytes of its hashed id, as a
+ * number.
+ */
 export function keyFingerprint(id: string): number {
   return Buffer.from(hashedKeyId(id), 'base64url').readUIntBE(0, 6);
 }

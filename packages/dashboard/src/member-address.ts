@@ -2,8 +2,8 @@
 export const MAX_MEMBERS: number = 32;
 
 /**
- * Why an address cannot be that of a member's metrics, as the end of “must …”; undefined if it can. The text does not
- * repeat the address, which may hold a secret.
+ * Why an address cannot be the address of a member's metrics, worded to follow “must”; undefined if it can be. The text
+ * does not repeat the address, which may contain a secret.
  */
 export function refusalOfMember(address: string): string | undefined {
   const url = URL.canParse(address) ? new URL(address) : undefined;

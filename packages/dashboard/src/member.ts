@@ -1,7 +1,7 @@
 import type { Sample } from './prometheus-text.ts';
 import type { Scraped } from './scrape.ts';
 
-/** The metrics of one member, which `@sealring/otel` exports, at one moment. */
+/** The metrics of one member at one moment, as `@sealring/otel` exports them. */
 export interface MemberReport {
   /** Undefined if the member does not answer, or exports no metrics of this ring. */
   readonly health: MemberHealth | undefined;
@@ -15,7 +15,7 @@ export interface MemberHealth {
   readonly canUnseal: boolean;
   /** Seconds. */
   readonly sealRemaining: number;
-  /** Seconds; undefined if it is not exported: 0 would be a check that has just passed. */
+  /** Seconds; undefined if the metric is not exported, since 0 would mean that a check has just passed. */
   readonly kmsCheckAge: number | undefined;
   /** The metric `sealring.ring.sealing_key.fingerprint`; 0 for no key. */
   readonly fingerprint: number;

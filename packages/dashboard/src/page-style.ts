@@ -1,4 +1,7 @@
-/** The page's only style sheet. It uses fonts of the reader's system: nothing is loaded from another host. */
+/**
+ * The only style sheet of the page. It uses the fonts of the reader's system, so that nothing is loaded from another
+ * host.
+ */
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --bg: #f6f7f9; --panel: #fff; --line: #e3e6eb; --text: #1b2330; --quiet: #677084;
   --seals: #2f6fed; --waits: #f0a53a; --opens: #b9c8e6; --bad: #d43d51; --good: #17915f; --now: #d43d51; }

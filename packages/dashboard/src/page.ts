@@ -53,7 +53,7 @@ ${membersOf(view)}
 </main>`;
 }
 
-/** Turns a text that starts in lower case and ends without a full stop into a sentence. */
+/** Turns text that starts with a lower-case letter into a sentence: with a capital letter and a full stop. */
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }

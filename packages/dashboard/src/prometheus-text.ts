@@ -30,7 +30,7 @@ function sampleOf(line: string): Sample | undefined {
   const [, name, labelText = '', valueText] = SAMPLE.exec(line) ?? [];
   const labels = labelsOf(labelText);
   const value = Number(valueText);
-  // Sums of larger numbers could be infinite, and their differences would be none.
+  // Larger numbers are dropped: their sums could be infinite, and the differences of such sums are not numbers.
   const isNumber = Math.abs(value) <= Number.MAX_SAFE_INTEGER;
   return name === undefined || labels === undefined || !isNumber ? undefined : { name, labels, value };
 }

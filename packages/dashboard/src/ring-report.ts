@@ -8,17 +8,20 @@ export interface RingReport {
   /** Kind of the ring store. */
   readonly store: string;
   readonly at: Date;
-  /** `codec.health().keys`, with the time of each revocation. They are shown by their hashes. */
+  /** `codec.health().keys`, with the time of each revocation. The page shows the hashes of the keys. */
   readonly keys: readonly RingKey[];
   /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;
   /** When the next rotation is due, if known. */
   readonly nextRotation: Date | undefined;
-  /** Why the ring could not be read this time, on one line and without a secret. The other data is from an earlier read. */
+  /**
+   * Why the ring could not be read this time, on one line and without secrets; the other data is then from an earlier
+   * read.
+   */
   readonly trouble: string | undefined;
   /**
-   * Problems that need an operator, with remedies: `codec.health().problems` and others. The report contains no key
-   * ids.
+   * Problems that an operator must solve, with remedies: `codec.health().problems` and others. Their text contains no
+   * key ids.
    */
   readonly problems: readonly Pick<RingProblem, 'detail' | 'remedy'>[];
 }

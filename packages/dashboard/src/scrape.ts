@@ -3,7 +3,7 @@ import { readSamples, type Sample } from './prometheus-text.ts';
 
 const LIMITS = { timeoutMs: 3_000, maxBytes: 1_048_576, accept: 'text/plain;version=0.0.4' };
 
-/** The samples of a member, or a text about the failure. */
+/** The samples of a member, or a text that describes the failure. */
 export type Scraped = { readonly samples: readonly Sample[] } | { readonly failure: string };
 
 /** Reads the metrics of one member, for at most three seconds and one mebibyte. Never rejects. */

@@ -63,8 +63,8 @@ function answer(request: IncomingMessage, response: ServerResponse, host: string
 }
 
 /**
- * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
- * pages could read this page. An IP address is not a name, so it is safe.
+ * Prevents DNS rebinding. If an attacker's host name points to this machine, the Host header contains that name, and
+ * without this check, the attacker's pages could read this page. An IP address is not a name, so it is safe.
  */
 function isOurHost(header: string | undefined, host: string): boolean {
   const name = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))(?::\d{1,5})?$/.exec(header ?? '');

@@ -12,10 +12,10 @@ interface Layout {
   /** Space after the bars. */
   readonly right: number;
   readonly row: number;
-  /** Positions of a row's texts, below its upper edge, and of its bar. */
+  /** Offsets of the text and of the bar of a row from the top of the row. */
   readonly text: number;
   readonly bar: number;
-  /** Where the state of a key ends. */
+  /** The x position where the text of a key's state ends. */
   readonly stateEnd: number;
   readonly mostLines: number;
 }
@@ -32,7 +32,10 @@ const WIDE: Layout = {
   stateEnd: 178,
   mostLines: 10,
 };
-/** The layout for a phone: names are above the bars, in a picture that the phone hardly has to shrink. */
+/**
+ * The layout for a phone: names are above the bars, and the picture is narrow, so that the phone hardly has to shrink
+ * it.
+ */
 const NARROW: Layout = {
   name: 'narrow',
   width: 360,
@@ -89,7 +92,7 @@ function row(key: ViewKey, y: number, x: (ms: number) => number, layout: Layout)
 ${part('waits', waits)}${part('seals', seals)}${part('reserve', reserve)}${part('opens', unseals)}</g>`;
 }
 
-/** When it seals and unseals, or when it was revoked. */
+/** When a key seals and unseals, or when it was revoked. */
 function lifeText({ state, phases: { seals, reserve, unseals } }: ViewKey): string {
   if (state === 'revoked') return `revoked ${instantOf(unseals.until)}`;
   const sealEnd = Math.max(seals.until, reserve.until);

@@ -77,7 +77,7 @@ const round = (sealed: number, refused: Readonly<Record<string, number>> = {}, r
 });
 
 describe('the page', () => {
-  test('the page has one style and one script with its nonce, and the same main part as the answer for its script', () => {
+  test('the page has one style and one script with the nonce, and the same main part as the answer to its script', () => {
     const view = viewWith({ keys: [key('k1')] });
     const [whole, main] = [pageOf(view, 'NONCE'), mainPartOf(view)];
     expect(whole).toMatch(/^<!doctype html>\n<html lang="en" data-every="5">\n<head>\n<meta charset="utf-8">/);

@@ -235,7 +235,7 @@ sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_
 });
 
 describe('serveDashboard', () => {
-  test('rejects members and times out of range, without repeating an address', async () => {
+  test('rejects invalid members and intervals, without repeating an address', async () => {
     const refusal = (members: readonly string[], everySeconds = 1): Promise<unknown> =>
       serveDashboard({ look, members: members.map((url) => new URL(url)), everySeconds }).catch(
         (error: unknown) => error,

@@ -6,8 +6,8 @@ import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 /**
- * The SDK accepts any empty 200, even a proxy's, as the answer that no item exists, or that one was written. Only
- * DynamoDB can report what a call consumed, so every command requests it.
+ * The SDK takes any empty answer with status 200, even a proxy's, to mean that no item exists, or that one was written.
+ * Only DynamoDB can report the capacity that a call consumed, so every command requests that report.
  */
 export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.freeze({
   ReturnConsumedCapacity: 'TOTAL',
@@ -15,7 +15,7 @@ export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.fre
 
 const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer did not come from DynamoDB' });
 
-/** The connection of the stores to the table: the caller's client, or their own. */
+/** The stores' connection to the table: the caller's client, or one that belongs to the connection. */
 export class Connection {
   readonly #client: DynamodbStoreClient;
   readonly #isOwn: boolean;

@@ -6,8 +6,8 @@ export type Failure = StoreFailure<SingleUseStoreErrorKind | 'conflict' | 'conte
 
 const DENIED = 'DynamoDB refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const REQUEST = "DynamoDB does not accept the request: the table's only key must be a string, pk";
-const THROTTLED = 'DynamoDB throttles: the table or the account is over its capacity';
+const REQUEST = "DynamoDB does not accept the request: the table's only key must be a string named pk";
+const THROTTLED = 'DynamoDB throttled the call: the table or the account is over its capacity';
 
 /**
  * Maps an exception name to its meaning.
@@ -43,11 +43,11 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ]),
 });
 
-/** A 403 without a JSON body, as proxies send it, arrives as a `SyntaxError`. */
+/** A 403 without a JSON body, such as a proxy sends, arrives as a `SyntaxError`. */
 const BY_STATUS = vendorError.errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
 
 /**
- * Classifies a rejection of the SDK. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
+ * Classifies a rejection of the SDK. Reads only `name`, `code` and `$metadata.httpStatusCode`: never a message, and
  * never the class, which differs between copies of the SDK.
  */
 export function classify(error: unknown): Failure {

@@ -1,5 +1,5 @@
 /**
- * Keeps a ring in an item of DynamoDB: {@link dynamodbRing}; and ids of tokens that may be redeemed once:
+ * Keeps a ring in a DynamoDB item: {@link dynamodbRing}. Remembers which single-use tokens were redeemed:
  * {@link dynamodbSingleUse}.
  *
  * @packageDocumentation

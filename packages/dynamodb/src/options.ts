@@ -3,21 +3,21 @@ import type { DynamodbStoreClient } from './client.ts';
 
 /** Options of {@link dynamodbSingleUse}: where the table is. */
 export interface DynamodbSingleUseOptions {
-  /** The table's name or ARN; its only key is a string, `pk`. Required. */
+  /** The name or ARN of a table whose only key is a string named `pk`. Required. */
   readonly table: string;
   /**
    * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates a `DynamoDBClient`,
-   * with credentials, and the region unless `table` is an ARN, by the AWS default chain (environment, shared
+   * which takes credentials, and the region unless `table` is an ARN, from the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
+  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
-/** Options of {@link dynamodbRing}: where the table is, and the ring in it. */
+/** Options of {@link dynamodbRing}: where the table is, and which ring in it to use. */
 export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clockSkewSeconds'> {
   /** The ring's name: its item has the key `ring#<name>`. 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
   readonly name?: string;

@@ -8,18 +8,18 @@ import { type DynamodbRingOptions, readRingOptions } from './options.ts';
 
 const OWNER = 'dynamodbRing';
 const REVISION_BYTES = 16;
-/** The revision of an item without one, which another tool wrote. */
+/** The revision of an item that has none, because another tool wrote it. */
 const NO_REVISION = 'foreign';
 
 /**
  * A ring store in one item of a DynamoDB table: `{ pk: 'ring#<name>', document, revision }`, all strings.
  *
  * A write is one PutItem with a condition: that the item does not exist, or that its revision is the expected one. A revision
- * is 16 random bytes, so that none recurs, not even with the same document. Reads are strongly consistent: an eventually
+ * is 16 random bytes, so that none recurs, even for the same document. Reads are strongly consistent: an eventually
  * consistent read may return an older ring, or none just after the ring was created.
  *
  * A document may have up to 262 144 bytes; DynamoDB's limit is 400 KiB. The error for a stored item that is `too-large` or
- * `corrupt` has its revision, so that it can be replaced. A table that does not exist is `unavailable` and never an absent
+ * `corrupt` has its revision, so that it can be replaced. A table that does not exist is `unavailable`, never an absent
  * ring. A write that ends as `unavailable` may have succeeded. Its methods reject
  * with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends within
  * `callTimeoutSeconds`.

@@ -43,9 +43,9 @@ export interface GcpKmsCallOptions {
 }
 
 /**
- * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a
- * fake works too. It does not support the REST transport (`fallback: true`): its errors contain the request, and so the
- * data key.
+ * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a fake
+ * also works. A client with the REST transport (`fallback: true`) is not supported, because its errors contain the
+ * request and therefore the data key.
  */
 export interface GcpKmsClient {
   /** Resolves to an array whose first element is the EncryptResponse. The caller checks its contents. */
@@ -54,7 +54,7 @@ export interface GcpKmsClient {
   decrypt(request: GcpKmsDecryptRequest, options: GcpKmsCallOptions): Promise<unknown>;
   /**
    * Finds credentials and creates the channel; returns the same promise every time. The wrapper awaits it before each
-   * call: otherwise missing credentials would also be an unhandled rejection, which ends a process.
+   * call, because missing credentials would otherwise also cause an unhandled rejection, which ends the process.
    */
   initialize?(): Promise<unknown>;
   /** Closes the channel. Called only on a client that the wrapper created. */

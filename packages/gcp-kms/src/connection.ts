@@ -11,7 +11,7 @@ interface GoogleGax {
 
 /** The connection of a key wrapper. */
 export interface Connection {
-  /** A client that has found credentials. Rejects with the SDK's error. */
+  /** Resolves to a client that has found credentials; rejects with the SDK's error. */
   ready(): Promise<GcpKmsClient>;
   /** Closes what the connection created. */
   close(): Promise<void>;
@@ -61,8 +61,8 @@ export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Conn
 }
 
 /**
- * The vendor's client, with Application Default Credentials; without credentials and TLS if `endpoint` is an `http://`
- * URL. The SDK is loaded only here: a client that the caller passes may belong to another version.
+ * The vendor's client, with Application Default Credentials, or with neither credentials nor TLS if `endpoint` is an
+ * `http://` URL. The SDK is loaded only here, because a client that the caller passes may belong to another version.
  */
 export async function makeClient(endpoint: URL | undefined): Promise<Required<GcpKmsClient>> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');
@@ -73,7 +73,7 @@ export async function makeClient(endpoint: URL | undefined): Promise<Required<Gc
   return new KeyManagementServiceClient({
     ...address,
     sslCreds: insecureChannel(),
-    // Without it the SDK searches for credentials; with `sslCreds` it calls nothing else of this object.
+    // Without `auth`, the SDK would search for credentials; with `sslCreds`, it calls no other method of this object.
     auth: { getUniverseDomain: async () => 'googleapis.com' } as unknown as NonNullable<ClientOptions['auth']>,
   });
 }

@@ -16,7 +16,7 @@ export interface GcpKmsCodecOptions
 
 /**
  * Creates a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec`
- * in one call. Without `client` it takes Application Default Credentials.
+ * in one call. Without `client`, it uses Application Default Credentials.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.

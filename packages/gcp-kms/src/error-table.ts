@@ -8,7 +8,7 @@ export interface ErrorRow {
 }
 
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const NO_API = 'the Cloud KMS API, the project or its billing is switched off';
+const NO_API = 'the Cloud KMS API, the project or its billing is disabled';
 
 /** Names of the gRPC status codes; the index is the code (gRPC, "Status codes and their use in gRPC"). */
 export const STATUS_NAMES: readonly string[] = Object.freeze([
@@ -34,8 +34,9 @@ export const STATUS_NAMES: readonly string[] = Object.freeze([
 /**
  * The meaning of a status, and of the details that Google's services add to it.
  *
- * Sources: gRPC's status codes; `google.rpc.PreconditionFailure` as Cloud KMS fills it (its violations name the state of
- * the key, and what an external key manager reported: Cloud KMS documentation, "Cloud EKM errors"); `google.api.ErrorReason`.
+ * Sources: gRPC's status codes; `google.rpc.PreconditionFailure` as Cloud KMS fills it in (its violations name the
+ * state of the key, and what an external key manager reported: Cloud KMS documentation, "Cloud EKM errors");
+ * `google.api.ErrorReason`.
  */
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // Violations of a FAILED_PRECONDITION.
@@ -50,7 +51,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // fleet from sealing.
   ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
   CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
-  ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
+  ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the cloudkms scope' },
   IAM_PERMISSION_DENIED: { kind: 'denied' },
   SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter blocks the caller' },
   ...vendorError.sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], {
@@ -62,11 +63,11 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
   NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
   RESOURCE_EXHAUSTED: { kind: 'throttled' },
-  FAILED_PRECONDITION: { kind: 'disabled', hint: 'the key version is not enabled, or Cloud KMS is switched off' },
-  // For an unwrap: another context, another key's bytes, or changed ones.
+  FAILED_PRECONDITION: { kind: 'disabled', hint: 'the key version is not enabled, or Cloud KMS is disabled' },
+  // For an unwrap: a different context, a different key's bytes, or modified bytes.
   INVALID_ARGUMENT: { kind: 'corrupt' },
 
-  // These are also the statuses of a token source that failed, such as UNKNOWN.
+  // Some of these, such as UNKNOWN, are also the statuses of a token source that failed.
   ...vendorError.sameRow(
     [
       'CANCELLED',
@@ -94,8 +95,8 @@ const WRAP_REFUSED: ErrorRow = Object.freeze({
 const EXTERNAL_MANAGER: ErrorRow = Object.freeze({ kind: 'unavailable', hint: 'the external key manager failed' });
 
 /**
- * How `@grpc/grpc-js` describes the error of a connection that was never established, and the code of that error: gRPC
- * has UNAVAILABLE for all of them. The texts are only searched for, never copied.
+ * How `@grpc/grpc-js` describes the error when a connection was never established, and the code of that error, because
+ * gRPC itself has only UNAVAILABLE for all of these errors. The texts are only searched for, never copied.
  */
 const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
   [/\bself-signed certificate in certificate chain\b/, 'SELF_SIGNED_CERT_IN_CHAIN'],
@@ -115,14 +116,14 @@ const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
   [/^Name resolution failed\b/, 'ENOTFOUND'],
 ];
 
-/** Most entries that are read from a list in an error. */
+/** How many entries of a list in an error are read at most. */
 const MAX_ENTRIES = 8;
 
 /**
- * Classifies a rejection of the SDK. Reads `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
- * only, searches `details` for the texts above. A message, which can contain parts of the request, is never copied.
- * Never reads the class, which differs between copies of the SDK. Never throws. A value that is
- * not a gRPC status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.
+ * Classifies a rejection of the SDK. Reads `code`, `reason` and the violations in `statusDetails` and, only for
+ * UNAVAILABLE, searches `details` for the texts above. A message, which can contain parts of the request, is never
+ * copied. Never reads the class, which differs between copies of the SDK. Never throws. A value that is not a gRPC
+ * status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.
  */
 export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceFailure {
   const code = vendorError.property(error, 'code');

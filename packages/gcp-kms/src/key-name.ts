@@ -3,7 +3,7 @@
  * literally: the service has one spelling for each key.
  */
 const KEY = [
-  // A domain-scoped project id has a colon, and its domain dots.
+  // A domain-scoped project id has a colon, and its domain has dots.
   'projects/[a-z0-9][a-z0-9.:-]{0,127}',
   'locations/[a-z0-9-]{1,63}',
   'keyRings/[A-Za-z0-9_-]{1,63}',

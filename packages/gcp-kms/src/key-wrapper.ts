@@ -21,7 +21,7 @@ const PROVIDER = 'gcp-kms';
  */
 const MAX_WRAPPED_BYTES = 4096;
 
-/** Cloud KMS gives the same answer for a key that does not exist. */
+/** Cloud KMS gives the same answer if the permission is missing and if the key does not exist. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'cloudkms.cryptoKeyVersions.useToEncrypt, or the key does not exist',
   unwrap: 'cloudkms.cryptoKeyVersions.useToDecrypt, or the key does not exist',
@@ -29,11 +29,11 @@ const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Obje
 
 const NOT_INITIALIZED: ServiceFailure = Object.freeze({
   kind: 'unavailable',
-  hint: 'the client could not be initialized: are there credentials?',
+  hint: 'the client could not be initialized: check its credentials',
 });
 
 /**
- * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context is
+ * Wraps 32-byte data keys with a symmetric Google Cloud KMS key, by Encrypt and Decrypt over gRPC. The context is
  * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
  * and the CRC32C of every answer is verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
@@ -43,7 +43,7 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * that names another version of the same key is refused after it has been unwrapped.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
- * within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: Cloud KMS API reference, google.cloud.kms.v1.
  *
@@ -132,7 +132,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       PROVIDER,
       'unwrap',
       isWhole
-        ? 'the wrapped key was made under a version other than the one it names'
+        ? 'the wrapped key was made with a key version other than the one that it names'
         : 'the checksum of the answer does not match',
     );
   }
@@ -203,7 +203,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     }
     try {
       signal.throwIfAborted();
-      // New for every attempt: the SDK writes into them.
+      // The options are new for every attempt, because the SDK writes into them.
       const answer = await send(client, { timeout: this.#settings.timeoutMs, retry: { retryCodes: [] }, signal });
       return { answer: vendorError.property(answer, '0') };
     } catch (error) {
@@ -213,7 +213,8 @@ class GcpKmsKeyWrapper implements KeyWrapper {
 }
 
 /**
- * Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry must be enough.
+ * Other servers of this protocol return INTERNAL for a wrong context, which no retry can fix, so INTERNAL is retried
+ * only once.
  */
 function mayPass({ code }: ServiceFailure, attempts: number): boolean {
   return code !== 'INTERNAL' || attempts < 2;

@@ -16,7 +16,7 @@ export interface GcpKmsKeyWrapperOptions {
   readonly client?: GcpKmsClient | undefined;
   /**
    * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
-   * `http://` no credentials are sent and the channel is insecure. Only allowed without `client`. Default: the SDK's.
+   * `http://`, no credentials are sent and the channel is insecure. Allowed only without `client`. Default: the SDK's.
    */
   readonly endpoint?: string | undefined;
   /**

@@ -37,7 +37,7 @@ describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-
   const cases = CALLS.flatMap(([call, run]) =>
     Object.entries(Status).map(([name, code]) => ({ call, run, name, code })),
   );
-  test.each(cases)('no error of $call has the data key after $name', async ({ run, code }) => {
+  test.each(cases)('no error of $call contains the data key after the status $name', async ({ run, code }) => {
     const errors: unknown[] = [];
     const watch = async (call: Promise<unknown>): Promise<unknown> => {
       errors.push(await rejectionOf(call));

@@ -100,7 +100,7 @@ test.each([
   ['https://kms.example', 'kms.example', 443],
   ['https://kms.example:8443', 'kms.example', 8443],
   ['http://localhost', 'localhost', 80],
-])('the wrapper’s own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
+])('the wrapper’s own client for the endpoint %s calls %s on port %i', async (endpoint, host, port) => {
   const client = await makeClient(endpoint === undefined ? undefined : new URL(endpoint));
   expect(client).toMatchObject({ _opts: { servicePath: host, port } });
 });

@@ -171,7 +171,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     }
   });
 
-  test('only the first of a long list of details are read', () => {
+  test('only the first eight of a long list of details are read', () => {
     const types = Array.from({ length: 1000 }, (_, i) => (i < 8 ? 'KEY_STATE_OF_TOMORROW' : 'EXTERNAL_NOT_FOUND'));
     expect(classify(withViolations(...types), 'unwrap').kind).toBe('disabled');
   });

@@ -171,7 +171,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
   });
 
   test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
-    'a wrapped key relabelled to %s of the same key is corrupt (F15)',
+    'a wrapped key relabelled as %s of the same key is corrupt (F15)',
     async (which) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -179,7 +179,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
       const moved = { ...made, keyId: `${keyId}/cryptoKeyVersions/2` };
       if (which === 'a version that is disabled') world.kms.disable(moved.keyId);
       const error = await rejectionOf(keyWrapper.unwrap(moved, { context }));
-      expect(error).toMatchObject({ kind: 'corrupt', message: expect.stringContaining('a version other') });
+      expect(error).toMatchObject({ kind: 'corrupt', message: expect.stringContaining('a key version other') });
       expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
     },
   );
@@ -475,7 +475,7 @@ describe('every call ends (F29)', () => {
     expect(world.kms.requests).toHaveLength(2);
   });
 
-  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no call is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that is already aborted, no call is made', async (_, run) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;

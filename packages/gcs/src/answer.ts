@@ -28,7 +28,7 @@ export function answerOf(response: unknown): Answer {
   };
 }
 
-/** A property of the answer to a call, inherited getters included: a response of `fetch` has only those. */
+/** A property of an answer, including inherited getters: a `fetch` response has no other properties. */
 export function field(answer: unknown, name: string): unknown {
   return Reflect.get(Object(answer), name);
 }

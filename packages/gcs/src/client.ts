@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** One request of the JSON API, for the SDK's authenticated transport. */
+/** One request to the JSON API, for the SDK's authenticated transport. */
 export interface GcsRingRequest {
   /** Below `apiEndpoint`, with its query. */
   readonly url: string;
@@ -8,13 +8,13 @@ export interface GcsRingRequest {
   readonly method: 'GET' | 'POST';
   /** The headers without credentials, which `authClient` adds. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body of a POST: at most 263 KiB, as long as its header `content-length` says. */
+  /** The body of a POST: at most 263 KiB, and exactly as long as the header `content-length` says. */
   readonly data?: Readable;
-  /** The body of the answer is read here, up to its limit. */
+  /** So that the store itself reads the body of the answer, up to its limit. */
   readonly responseType: 'stream';
   /** Aborts at the deadline, or when the caller aborts. */
   readonly signal: AbortSignal;
-  /** Redirects are errors: the ring is never at another address. */
+  /** A redirect is an error, because the ring is never at another address. */
   readonly redirect: 'error';
   /** The ring retries where necessary. */
   readonly retry: false;
@@ -24,17 +24,17 @@ export interface GcsRingRequest {
 
 /**
  * The part of `Storage` (`@google-cloud/storage`, a peer dependency) that is used: where it sends requests, and what
- * authenticates them; a fake works too.
+ * authenticates them; a fake also works.
  *
- * The methods of `File` are not used: `save` deletes the object when a checksum does not match, and they cannot be
- * aborted, follow redirects with the access token, and read an error whatever its size.
+ * The methods of `File` are not used: `save` deletes the object when a checksum does not match. None of them can be
+ * aborted; they follow redirects with the access token, and read an error of any size.
  */
 export interface GcsRingClient {
   /** `https://storage.googleapis.com`, or the configured endpoint. */
   readonly apiEndpoint: string;
   /** Whether the client has a configured endpoint. */
   readonly customEndpoint?: boolean;
-  /** Whether it authenticates there too. */
+  /** Whether the client also authenticates at its configured endpoint. */
   readonly useAuthWithCustomEndpoint?: boolean | undefined;
   /** Adds the credentials and makes the request. */
   readonly authClient: {

@@ -1,7 +1,7 @@
 import type { RingStoreErrorKind } from '@sealring/core';
 import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
-/** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
+/** `not-found`: a 404 for the object, the bucket or the path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
   /** The revision of stored content that is not a document. */
   readonly revision?: string;
@@ -20,11 +20,11 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['conflict', 'another generation is stored', 'conditionNotMet', 412],
   ['conflict', 'another write is under way', 'conflict', 409],
 
-  // A missing object and a missing bucket have the same reason, so the ring sends a listing.
+  // A missing object and a missing bucket have the same reason, so the store then lists the bucket.
   ['not-found', MISSING, 'notFound', 404],
 
   ['denied', DENIED, 'forbidden insufficientPermissions accountDisabled countryBlocked'],
-  ['denied', 'a policy of the organization forbids it', 'orgPolicyConstraintFailed'],
+  ['denied', 'an organization policy forbids it', 'orgPolicyConstraintFailed'],
   ['denied', 'the credentials are missing, wrong or expired', 'authError'],
   // They have no separate kind: the caller may not do this, and a retry cannot help.
   [
@@ -52,7 +52,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['too-large', 'the service does not accept an object of this size', 'uploadTooLarge'],
 
-  // This is also the reason for a checksum that does not match.
+  // Also the reason in the answer to a checksum that does not match.
   ['unavailable', 'the document was damaged in transit, or the request is not accepted', 'invalid'],
   // The last three are not `denied`, although some have a 403: the rate limit was exceeded, and no permission is
   // missing.
@@ -77,8 +77,8 @@ export function failureOf(status: unknown, reason: unknown): Failure {
 }
 
 /**
- * Classifies a rejection of the SDK: not an answer of Cloud Storage, because each of those resolves. The network
- * failed or no access token was available, so it is always `unavailable`. Never throws.
+ * Classifies a rejection of the SDK. It is never an answer of Cloud Storage, because all of those resolve: the network
+ * failed, or no access token was available. The result is therefore always `unavailable`. Never throws.
  */
 export function classify(error: unknown): Failure {
   return (

@@ -1,5 +1,5 @@
 /**
- * Keeps a ring in an object of Google Cloud Storage: {@link gcsRing}.
+ * Keeps a ring in a Google Cloud Storage object: {@link gcsRing}.
  *
  * @packageDocumentation
  */

@@ -10,13 +10,13 @@ export interface GcsRingOptions {
   readonly object: string;
   /**
    * The client to call; you own it. A client with its own `apiEndpoint` needs `useAuthWithCustomEndpoint: true`.
-   * Default: the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file,
+   * Default: the store creates a `Storage`, with Application Default Credentials (environment, gcloud's file,
    * metadata server).
    */
   readonly client?: GcsRingClient;
   /**
    * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
-   * no credentials are sent. Only allowed without `client`. Default: the SDK's.
+   * no credentials are sent. Allowed only without `client`. Default: the SDK's.
    */
   readonly endpoint?: string;
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
@@ -46,7 +46,7 @@ const OPTION_NAMES = [
   'callTimeoutSeconds',
 ] as const satisfies readonly (keyof GcsRingOptions)[];
 
-// "Bucket naming guidelines" of the Cloud Storage documentation: up to 222 characters where there are dots.
+// "Bucket naming guidelines" of the Cloud Storage documentation: up to 222 characters if the name has dots.
 const BUCKET_NAME = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/;
 const MAX_OBJECT_BYTES = 1_024;
 
@@ -84,7 +84,7 @@ function checkClient(given: unknown): GcsRingClient {
   if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
     throw option.rangeError(
       `${OWNER}: client has its own apiEndpoint and must set useAuthWithCustomEndpoint: true; ` +
-        'for an emulator give it an authClient without credentials',
+        'for an emulator, give the client an authClient without credentials',
     );
   }
   return client;

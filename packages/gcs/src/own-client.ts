@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { Storage, type StorageOptions } from '@google-cloud/storage';
 import type { GcsRingClient } from './client.ts';
 
-/** The SDK's client, with Application Default Credentials; without credentials if `endpoint` is an `http://` URL. */
+/** The SDK's client, with Application Default Credentials, or without credentials if `endpoint` is an `http://` URL. */
 export function ownClient(endpoint: URL | undefined): GcsRingClient {
   if (endpoint === undefined) return new Storage();
   const access = { apiEndpoint: endpoint.href, useAuthWithCustomEndpoint: true };

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import { CRC32C } from '@google-cloud/storage';
 import type { GcsRingRequest } from './client.ts';
 
-/** The parts of a request that differ. */
+/** The parts of a request that differ between operations. */
 export type Asked = Pick<GcsRingRequest, 'url' | 'method' | 'headers' | 'data'>;
 
 /** The object of a store, and its endpoint. */
 export interface Place {
-  /** The endpoint without a slash at its end. */
+  /** The endpoint without a trailing slash. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly object: string;
@@ -37,12 +37,12 @@ export function listRequest({ endpoint, bucket, object }: Place): Asked {
 }
 
 /**
- * Stores a document if the object has the given generation; `0` means that it does not exist. The checksum is sent
- * along, so that the service rejects a document that was damaged in transit.
+ * Stores a document if the object has the given generation; `0` means that it does not exist. The checksum is
+ * also sent, so that the service rejects a document that was damaged in transit.
  */
 export function uploadRequest({ endpoint, bucket, object }: Place, document: string, generation: string): Asked {
   const bytes = Buffer.from(document, 'utf8');
-  // A cache in between would serve an outdated ring.
+  // A cache between the service and a member would serve an outdated ring.
   const metadata = JSON.stringify({ contentType: DOCUMENT_TYPE, cacheControl: 'no-store', crc32c: crc32cOf(bytes) });
   const boundary = randomUUID();
   const data = Buffer.concat([
@@ -65,8 +65,9 @@ export function uploadRequest({ endpoint, bucket, object }: Place, document: str
 }
 
 /**
- * Bytes as a stream whose errors are handled. The SDK's transport (node-fetch 3) converts bytes to its own stream, and
- * destroys it with an unhandled error, which ends the process, if the signal aborted before it starts.
+ * Bytes as a stream whose errors are handled. The SDK's transport (node-fetch 3) converts bytes to its own stream. If
+ * the signal is aborted before the request starts, it destroys that stream with an unhandled error, which ends the
+ * process.
  */
 function streamOf(bytes: Buffer): Readable {
   return Readable.from(bytes).on('error', () => undefined);

@@ -24,11 +24,11 @@ const ABSENT = '0';
  * the object's generation, which the service never reuses.
  *
  * Every write has the precondition `ifGenerationMatch`. Cloud Storage answers 404 for a missing object and for a missing
- * bucket, so a ring is absent only if a listing of the bucket succeeds and does not have the object.
+ * bucket, so a ring is absent only if the bucket can be listed and does not contain the object.
  *
- * Of an object of 262 145 bytes or more only the beginning is read: it is `too-large`. That error, and the one for an
- * object that is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A
- * write that ends as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
+ * An object of 262 145 bytes or more is `too-large`; only its beginning is read. That error, and the one for an object
+ * that is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A write
+ * that ends as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
@@ -81,7 +81,7 @@ class GcsRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
-    // No read returns such a revision, so another one is stored; and it must not become part of the request.
+    // No read returns such a revision, so a different revision is stored; this one must not become part of the request.
     if (expected !== undefined && !isGeneration(expected)) throw new RingConflictError();
     const outcome = await this.#ask(uploadRequest(this.#place, document, expected ?? ABSENT), options, generationOf);
     if ('answer' in outcome) return { revision: outcome.answer };
@@ -103,7 +103,7 @@ class GcsRing implements RingStore {
 
   /** Whether the bucket exists and the object does not. */
   async #isAbsent({ signal }: RingStoreCallOptions): Promise<boolean> {
-    // This request has no onServiceDate, because a call reports one date, and has already done so.
+    // This request has no onServiceDate, because a call reports only one date, and has already done so.
     const outcome = await this.#ask(listRequest(this.#place), { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
@@ -151,7 +151,7 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   return { answer: { document: document.answer, revision } };
 }
 
-/** The name of the first object of a listing; undefined for one that is known to be empty. */
+/** The name of the first object of a listing; undefined for a listing that is known to be empty. */
 async function firstName(answer: Answer): Promise<Outcome<string | undefined, Failure>> {
   const listing = await readJson(answer);
   const items = field(listing, 'items') ?? [];

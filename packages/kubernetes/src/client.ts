@@ -4,15 +4,15 @@ import type { Failure } from './error-table.ts';
 
 /**
  * The part of `KubeConfig` (`@kubernetes/client-node`) that is used: which cluster to call, and what authenticates the
- * calls (service account, client certificate, exec plugin, OIDC). A fake fits its types too.
+ * calls (service account, client certificate, exec plugin, OIDC). A fake also fits its types.
  *
- * The generated API classes are not used: they read an answer of any length, and turn what the API server says into an
- * error whose message contains the whole response.
+ * The generated API classes are not used: they read an answer of any length, and turn a refusal by the API server into
+ * an error whose message contains the whole response.
  */
 export interface KubernetesRingClient {
   /** The cluster of the current context; null where there is none. */
   getCurrentCluster(): { readonly server: string } | null;
-  /** Adds agent, certificates and credentials to the options of one request. This may read a token or run a program. */
+  /** Adds the agent, certificates and credentials to one request's options. This may read a token or run a program. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
@@ -20,8 +20,8 @@ export interface KubernetesRingClient {
 export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
 
 /**
- * The caller's client. Without one, a client from the default places, created for the first request: the vendor's
- * package takes a while to load, and does not load on every Node.js that Sealring supports.
+ * The caller's client. Without one, a client with the default configuration, created for the first request because the
+ * vendor's package takes a while to load, and does not load on every version of Node.js that Sealring supports.
  */
 export function clientSource(given: KubernetesRingClient | undefined): ClientSource {
   let answer = given;

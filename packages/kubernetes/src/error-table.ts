@@ -2,13 +2,13 @@ import type { RingStoreErrorKind } from '@sealring/core';
 import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 import { field } from './requests.ts';
 
-/** `not-found`: the object is not there. `conflict`: another write won. */
+/** `not-found`: the object does not exist. `conflict`: another write won. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
-  /** For stored content that is not a document. */
+  /** The revision of stored content that is not a document. */
   readonly revision?: string;
 }
 
-/** A failure that has this meaning under one status only. */
+/** A failure that has this meaning only with one status. */
 interface Row extends Failure {
   readonly status: number;
 }
@@ -16,7 +16,7 @@ interface Row extends Failure {
 const DENIED =
   'the API server refused the request: check the permissions of the service account, and the quotas of the namespace';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const REQUEST = 'the API server does not accept the request: check namespace and name';
+const REQUEST = 'the API server does not accept the request: check the namespace and the name';
 const BUSY = 'the API server cannot serve requests at the moment';
 const NOBODY = 'no API server for Secrets and ConfigMaps answers at this address (status 404)';
 const TOO_LONG = 'the object would be larger than Kubernetes allows';
@@ -49,7 +49,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   StoreReadError: { kind: 'unavailable', detail: BUSY, status: 500 },
 } satisfies Record<string, Row>);
 
-/** The resource that an answer is about. The answer itself must say so, because a proxy in between also answers 404. */
+/** The resource that an answer is about. The answer must name it, because a proxy in between also answers 404. */
 export interface Subject {
   /** `secrets` or `configmaps`. */
   readonly resource: string;
@@ -58,7 +58,8 @@ export interface Subject {
 
 /**
  * Classifies an unsuccessful answer by its status and the `Status` object in its body, never by a message. A
- * reason in the table decides, under the status it belongs to, otherwise the status. Anything else is `unavailable`.
+ * reason in the table decides, if the status is the one in its row; otherwise the status decides. Anything else is
+ * `unavailable`.
  */
 export function failureOf(status: number, body: unknown, subject: Subject): Failure {
   const ours = field(body, 'kind') === 'Status' ? body : undefined;

@@ -1,5 +1,5 @@
 /**
- * Keeps a ring in a Secret or ConfigMap of Kubernetes: {@link kubernetesRing}.
+ * Keeps a ring in a Kubernetes Secret or ConfigMap: {@link kubernetesRing}.
  *
  * @packageDocumentation
  */

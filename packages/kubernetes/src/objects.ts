@@ -5,7 +5,7 @@ import type { Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 import { type Asked, field } from './requests.ts';
 
-/** The place and form of a ring. */
+/** Where a ring is stored, and in what form. */
 export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
 /** The parts of a cluster object that a ring needs. */
@@ -17,18 +17,21 @@ export interface Held {
 }
 
 /**
- * A UUID and a `resourceVersion`. Nothing but a positive number that fits 64 bits may reach the API server: a patch with
- * the version `0` or none has no condition, and the answer to any other text is 500.
+ * A UUID and a `resourceVersion`. Only a positive number that fits in 64 bits may reach the API server: a patch with
+ * the version `0`, or without a version, has no condition, and the answer to any other text is 500.
  */
 const REVISION = /^(?<uid>[0-9a-f-]{36})\/(?<resourceVersion>[1-9][0-9]{0,18})$/;
 
-/** A condition that no object fulfils: objects have random uids, and etcd gives the version 1 to none. */
+/** A condition that no object meets: objects have random uids, and etcd assigns the version 1 to none of them. */
 export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
   uid: '00000000-0000-0000-0000-000000000000',
   resourceVersion: '1',
 });
 
-/** Changes with every write: a patch that changes nothing keeps the `resourceVersion`, and then two writers would win. */
+/**
+ * Its value changes with every write, because a patch that changes nothing keeps the `resourceVersion`, so that two
+ * writers would win.
+ */
 const WRITE_ANNOTATION = 'sealring.dev/write';
 
 /** The name of the kind in paths, permissions and the details of an error. */
@@ -40,12 +43,12 @@ function collectionPath(place: Place): string {
   return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
 }
 
-/** It has no `resourceVersion`, so that an API server returns the most recent state, not its cache. */
+/** A request without a `resourceVersion`, for which the API server returns the most recent state, not its cache. */
 export function getRequest(place: Place): Asked {
   return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
 }
 
-/** Creates the object, only if it does not exist. */
+/** Creates the object, but only if it does not exist. */
 export function createRequest(place: Place, document: string): Asked {
   const { name, namespace, kind } = place;
   const metadata = {
@@ -59,15 +62,15 @@ export function createRequest(place: Place, document: string): Asked {
   return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, type, data } };
 }
 
-/** Replaces the entry, only in this version of the object; the rest of the object is left alone. */
+/** Replaces the entry, but only in this version of the object; the rest of the object is left unchanged. */
 export function patchRequest(place: Place, document: string, { uid, resourceVersion }: Omit<Held, 'entry'>): Asked {
   const metadata = { uid, resourceVersion, annotations: writeAnnotation() };
   return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document) } };
 }
 
 /**
- * Watches from a version, or from any state if it is empty. The path names only this object, because permissions may
- * name it.
+ * Watches from a version, or from any state if the version is empty. The path selects only this object, because
+ * permissions may be limited to it.
  */
 export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
   const query = new URLSearchParams({
@@ -108,7 +111,7 @@ export function heldIn(body: unknown, place: Place): Outcome<Held, Failure> {
   return { answer: { entry, ...version } };
 }
 
-/** The `uid` is in it because a cluster that was restored from a backup may give a `resourceVersion` twice. */
+/** The revision includes the `uid` because a cluster restored from a backup may repeat a `resourceVersion`. */
 export function revisionOf({ uid, resourceVersion }: Omit<Held, 'entry'>): string {
   return `${uid}/${resourceVersion}`;
 }

@@ -13,12 +13,12 @@ export interface KubernetesRingOptions {
    */
   readonly kind?: 'Secret' | 'ConfigMap';
   /**
-   * The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Other entries are left alone. Default
-   * `ring`.
+   * The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Other entries are left unchanged.
+   * Default `ring`.
    */
   readonly key?: string;
   /**
-   * A `KubeConfig` of `@kubernetes/client-node`. Default: the configuration from the default places, which are
+   * A `KubeConfig` of `@kubernetes/client-node`. Default: the configuration from the default locations, which are
    * `KUBECONFIG`, `~/.kube/config`, and the service account of the pod.
    */
   readonly client?: KubernetesRingClient;

@@ -4,10 +4,10 @@ import type { Outcome } from '@sealring/core/adapter';
 import type { KubernetesRingClient } from './client.ts';
 import type { Failure } from './error-table.ts';
 
-/** Longest body that is read. An object of the cluster has at most 1.5 MiB, the bound of etcd on a request. */
+/** Longest body that is read. A cluster object has at most 1.5 MiB, etcd's limit on the size of a request. */
 export const MAX_BODY_BYTES: number = 4 * 1024 * 1024;
 
-const TOO_LONG: Failure = { kind: 'unavailable', detail: 'the answer is longer than any answer of Kubernetes' };
+const TOO_LONG: Failure = { kind: 'unavailable', detail: 'the answer is longer than any that Kubernetes sends' };
 
 /** One request to the API server. */
 export interface Asked {
@@ -18,7 +18,7 @@ export interface Asked {
   readonly body?: object;
 }
 
-/** The type of a body. */
+/** The content type of a request body, by method. */
 const TYPES = { GET: undefined, POST: 'application/json', PATCH: 'application/merge-patch+json' };
 
 /** An answer that was read to its end. */
@@ -29,8 +29,8 @@ export interface Answer {
 }
 
 /**
- * Sends one request, and resolves when the head of its answer is there.
- * @throws what the client, or the network, says; the signal's reason.
+ * Sends one request, and resolves when the head of the answer has arrived.
+ * @throws the error of the client or of the network, or the signal's reason.
  */
 export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
   // Throws if there is no current cluster.

@@ -27,14 +27,14 @@ import { type Asked, readAnswer, send } from './requests.ts';
 import { watchListener } from './watch.ts';
 
 /**
- * A ring store in one entry of a Secret or ConfigMap. The entry is the document, in a Secret as base64; the revision is
- * the `uid` and `resourceVersion` of the object. Other entries, labels and annotations of the object are left alone, and
- * an object without the entry is a ring that does not exist yet: it may be created empty beforehand.
+ * A ring store in one entry of a Secret or ConfigMap. The entry is the document, as base64 in a Secret; the revision is
+ * the `uid` and `resourceVersion` of the object. Other entries, labels and annotations of the object are left
+ * unchanged. In an object without the entry, the ring does not exist yet, so you can create the object beforehand.
  *
  * Every write has the precondition `resourceVersion`, or creates the object. A ring is absent only if the API server
- * itself answers that this object does not exist. A document of 262 145 bytes or more is `too-large`, an entry that is
- * empty, not base64 or not UTF-8 is `corrupt`; both errors have the revision by which it can be replaced. An immutable
- * object is `read-only`. `watch` holds one connection, and resumes where it ended.
+ * itself answers that this object does not exist. A document of 262 145 bytes or more is `too-large`; an entry that is
+ * empty, not base64 or not UTF-8 is `corrupt`. Both errors have the revision with which to replace it. An immutable
+ * object is `read-only`. `watch` holds one connection, and resumes where the previous one ended.
  *
  * A write that ends as `unavailable` may have succeeded. The methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
@@ -124,18 +124,18 @@ class KubernetesRing implements RingStore {
     const { expected, signal } = options;
     if (expected !== undefined) {
       const version = versionIn(expected);
-      // No read can have returned such a revision, so another one is stored.
+      // No read can have returned such a revision, so a different revision is stored.
       if (version === undefined) throw new RingConflictError();
       return patchRequest(this.#place, document, version);
     }
-    // This read has no onServiceDate, because a call reports one date, and the write reports it.
+    // This read has no onServiceDate, because a call reports only one date, which is that of the write.
     const held = await this.#get(signal);
     if (held === undefined) return createRequest(this.#place, document);
-    // The API server decides whether it is a conflict: it checks the permissions first.
+    // The API server decides whether this is a conflict, because it checks the permissions first.
     return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
   }
 
-  /** Undefined where the object does not exist. */
+  /** Undefined if the object does not exist. */
   async #get(...options: CallOptions): Promise<Held | undefined> {
     const outcome = await this.#ask(getRequest(this.#place), ...options);
     if ('answer' in outcome) return outcome.answer;

@@ -6,15 +6,15 @@ import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
 
 /** The API server ends a watch after this time; most clients ask for 5 to 10 minutes. */
 const WATCH_SECONDS = 300;
-/** Nothing else reveals a connection whose other end is gone, because a watch may be silent for its whole life. Milliseconds. */
+/** Delay of TCP keep-alive, which alone reveals a lost peer: a watch may be silent for its whole life. Milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
-/** A watch that ends sooner is not resumed at once. Milliseconds. */
+/** A watch that ends sooner is not resumed at once. In milliseconds. */
 const SHORTEST_WATCH_MS = 1_000;
 
 /**
- * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version that it
- * had reached. Anything else ends the listener, including an error event: a version that is too old (410) cannot be
- * resumed.
+ * Listens for changes to one object. A watch that the API server ends normally is resumed at the version that it had
+ * reached. Anything else, including an error event, ends the listener: a watch cannot be resumed at a version that is
+ * too old (410).
  */
 export function watchListener(source: ClientSource, place: Place): PushListener {
   const over = new AbortController();
@@ -38,7 +38,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
         const event = parse(line);
         const type = field(event, 'type');
         const version = field(field(field(event, 'object'), 'metadata'), 'resourceVersion');
-        // An error event has no version: it is not about an object.
+        // An error event has no version, because it is not about an object.
         if (typeof version !== 'string') throw new Error('the watch cannot continue');
         resourceVersion = version;
         if (type !== 'BOOKMARK') changed();
@@ -50,7 +50,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
   return {
     async start(changed, lost) {
       const first = await open();
-      // Always ends by throwing; `lost` is called with the error, and also after a requested end.
+      // `follow` always ends by throwing; `lost` is called with the error, even after a requested end.
       follow(first, changed).catch(lost);
     },
     check: async () => undefined,
@@ -65,7 +65,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   for await (const chunk of response) {
     const lines = (rest + String(chunk)).split('\n');
     rest = String(lines.pop());
-    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is longer than any event of Kubernetes');
+    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is longer than any Kubernetes event');
     yield* lines.filter((line) => line !== '');
   }
 }

@@ -10,10 +10,10 @@ const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['k
   ['Conflict', 409, 'conflict', 'another version'],
   ['Unauthorized', 401, 'denied', 'credentials'],
   ['Forbidden', 403, 'denied', 'permissions'],
-  ['BadRequest', 400, 'denied', 'namespace and name'],
-  ['MethodNotAllowed', 405, 'denied', 'namespace and name'],
-  ['NotAcceptable', 406, 'denied', 'namespace and name'],
-  ['UnsupportedMediaType', 415, 'denied', 'namespace and name'],
+  ['BadRequest', 400, 'denied', 'the namespace and the name'],
+  ['MethodNotAllowed', 405, 'denied', 'the namespace and the name'],
+  ['NotAcceptable', 406, 'denied', 'the namespace and the name'],
+  ['UnsupportedMediaType', 415, 'denied', 'the namespace and the name'],
   ['RequestEntityTooLarge', 413, 'too-large', 'larger than Kubernetes allows'],
   ['Gone', 410, 'unavailable', 'at the moment'],
   ['Expired', 410, 'unavailable', 'at the moment'],
@@ -26,7 +26,7 @@ const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['k
 ];
 
 describe('answers are classified by status and reason', () => {
-  test.each(ROWS)('%s under %i is %s', (reason, code, kind, words) => {
+  test.each(ROWS)('%s with status %i is %s', (reason, code, kind, words) => {
     const failure = failureOf(code, status(reason), subject);
     expect(failure).toEqual({
       kind,
@@ -96,10 +96,10 @@ describe('an invalid change', () => {
     [[{ reason: 'FieldValueTooLong', field: 'data' }], 'too-large', 'larger than Kubernetes allows (Invalid)'],
     [[{ reason: 'FieldValueForbidden', field: 'data' }], 'read-only', 'immutable'],
     [[{ reason: 'FieldValueInvalid', field: 'metadata.uid' }], 'conflict', 'another object is stored'],
-    [[{ reason: 'FieldValueInvalid', field: 'metadata.name' }], 'denied', 'namespace and name (Invalid)'],
-    [[], 'denied', 'namespace and name (Invalid)'],
-    ['none', 'denied', 'namespace and name (Invalid)'],
-    [[null, 'text'], 'denied', 'namespace and name (Invalid)'],
+    [[{ reason: 'FieldValueInvalid', field: 'metadata.name' }], 'denied', 'the namespace and the name (Invalid)'],
+    [[], 'denied', 'the namespace and the name (Invalid)'],
+    ['none', 'denied', 'the namespace and the name (Invalid)'],
+    [[null, 'text'], 'denied', 'the namespace and the name (Invalid)'],
   ])('an invalid change with the causes %j is %s', (causes, kind, words) => {
     const detail = expect.stringContaining(words);
     expect(failureOf(422, status('Invalid', { causes }), subject)).toEqual({ kind, detail, serviceCode: 'Invalid' });

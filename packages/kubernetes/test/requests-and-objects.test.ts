@@ -107,7 +107,7 @@ describe('an answer to a read', () => {
     });
     await expect(ring.read()).rejects.toMatchObject({
       kind: 'unavailable',
-      detail: 'the answer is longer than any answer of Kubernetes',
+      detail: 'the answer is longer than any that Kubernetes sends',
     });
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
@@ -133,7 +133,7 @@ test.each([
   await expect(ring.write('one', { expected: revision })).rejects.toMatchObject(refusal);
 });
 
-test('wrong arguments are a TypeError, and no request is made', async () => {
+test('wrong arguments cause a TypeError, and no request is made', async () => {
   const ring = await ringAt(() => expect.unreachable());
   await expect(ring.read(Object({ timeout: 1 }))).rejects.toThrow(TypeError);
   await expect(ring.write('', { expected: undefined })).rejects.toThrow(TypeError);

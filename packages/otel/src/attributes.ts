@@ -36,7 +36,7 @@ const OTHER = '_OTHER';
 
 const STORE_KINDS = [...RING_STORE_ERROR_KINDS, 'conflict'] as const;
 
-/** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
+/** All values that an attribute can have. Arbitrary values would let labels use an unlimited amount of memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   status: CODEC_STATUSES,
   failure: [
@@ -50,7 +50,8 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   kmsOperation: KEY_WRAPPER_OPERATIONS,
   storeOperation: RING_STORE_OPERATIONS,
   codecReason: INVALID_REASONS,
-  // The values of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
+  // The values of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp. This package does not depend on that one, so
+  // they are repeated here.
   boundaryReason: [
     'non-string requestState',
     'malformed',
@@ -92,13 +93,13 @@ type KnownValues =
   | 'keyState'
   | 'problemKind';
 
-/** The member of an event if it is a known value, else {@link OTHER}. */
+/** The value of an event member if it is a known value, otherwise {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {
   const value: unknown = Reflect.get(event, member);
   return values.find((one) => one === value) ?? OTHER;
 }
 
-/** Names of providers and stores, which adapters choose: a limited number of them. */
+/** Limits the names of providers and stores, which adapters choose freely, to a fixed number of different names. */
 export class BoundedNames {
   readonly #seen = new Set<string>();
   readonly #most: number;
@@ -130,7 +131,7 @@ export function numberOf(event: object, member: string): number {
   return Number.isFinite(value) ? Number(value) : 0;
 }
 
-/** The hashed key id of an event; undefined for another text, which could be a key id. */
+/** The hashed key id of an event; undefined for text of any other form, because that could be a key id. */
 export function keyHashOf(event: object): string | undefined {
   const value: unknown = Reflect.get(event, 'keyId');
   return typeof value === 'string' && /^[A-Za-z0-9_-]{12}$/.test(value) ? value : undefined;

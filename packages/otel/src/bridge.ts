@@ -18,15 +18,18 @@ const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 
 /** Options of {@link createOpenTelemetryBridge}. */
 export interface OpenTelemetryBridgeOptions {
-  /** Provider of the meter. Default: the global provider, which must be registered first. */
+  /** The meter provider. Default: the global provider, which must be registered first. */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Provider of the tracer; null to emit no traces. Default: the global provider. */
+  /** The tracer provider; null to emit no traces. Default: the global provider. */
   readonly tracerProvider?: TracerProvider | null | undefined;
 }
 
 /** Options of {@link OpenTelemetryBridge.observe}. */
 export interface ObserveOptions {
-  /** Value of the label for the ring: use the `ringName` of the codec. 1 to 64 characters of `[A-Za-z0-9._-]`. Default: `default`. */
+  /**
+   * The value of the ring label. Use the `ringName` of the codec. 1 to 64 characters of `[A-Za-z0-9._-]`. Default:
+   * `default`.
+   */
   readonly ringName?: string | undefined;
   /** The clock of the codec, if you gave it one. Default: the system clock. */
   readonly clock?: Pick<Clock, 'wallMs'> | undefined;
@@ -48,8 +51,8 @@ export interface OpenTelemetryBridge extends Disposable {
 
 /**
  * Turns the events of `@sealring/core` and `@sealring/mcp` in this process into metrics and spans. Create one per process:
- * a second one counts every event again. Labels have known values only, and `_OTHER` for any other value. Key ids are
- * hashed. No part of a token, a state, a principal or a key is reported.
+ * a second one would count every event again. Labels contain only known values; any other value becomes `_OTHER`. Key
+ * ids are hashed. No part of a token, a state, a principal or a key is reported.
  *
  * @throws {TypeError} for an unknown option, or an invalid provider.
  *

@@ -2,10 +2,10 @@ import type { Attributes } from '@opentelemetry/api';
 import type { CodecEvents } from '@sealring/core';
 import { ATTRIBUTE, BoundedNames, failureIn, KNOWN, keyHashOf, known, numberOf } from './attributes.ts';
 
-/** Most names of providers, and of stores, that labels distinguish. */
+/** Maximum number of provider names, and of store names, that labels distinguish. */
 const MAX_NAMES = 16;
 
-/** An event in the terms of OpenTelemetry. */
+/** An event in terms of OpenTelemetry: attributes and a duration. */
 export interface Happening {
   /** They become labels, so their values are bounded. */
   readonly attributes: Attributes;
@@ -105,7 +105,7 @@ const nothing: Reader = () => ({ attributes: {} });
 /** The channels that the bridge subscribes to, without `sealring:`. */
 export type ChannelName = CoreChannel | BoundaryChannel;
 
-/** Their events have the name of their ring. */
+/** The channels whose events contain the name of a ring. */
 type CoreChannel = Exclude<NameIn<keyof CodecEvents>, 'wrap' | 'unwrap'>;
 
 type BoundaryChannel = 'boundary-sealed' | 'boundary-unsealed' | 'boundary-refused' | 'principal-without-subject';

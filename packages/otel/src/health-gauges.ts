@@ -60,7 +60,7 @@ export class HealthGauges {
     this.#gone.clear();
   }
 
-  /** Reports all zero, and no status, for a codec that is closed or no longer observed. */
+  /** Reports zeros and no current status for a codec that is closed or no longer observed. */
   #report(result: BatchObservableResult, ring: string, health: CodecHealth | undefined, nowMs: number): void {
     const gauges = this.#gauges;
     const observe = (gauge: Observable, value: number | boolean, more?: Attributes): void =>
@@ -86,7 +86,7 @@ export class HealthGauges {
 }
 
 function createGauges(meter: Meter) {
-  // The unit is not `1`, the unit of a ratio: a collector would add `_ratio` to the name.
+  // The unit is not `1`, because that means a ratio, and a collector would append `_ratio` to the name.
   const flag = (name: string, description: string) =>
     meter.createObservableGauge(name, { unit: '{member}', description });
   const seconds = (name: string, description: string) => meter.createObservableGauge(name, { unit: 's', description });
@@ -113,7 +113,7 @@ function createGauges(meter: Meter) {
       'sealring.ring.seal.remaining',
       'How long the keys of the ring can seal without another rotation',
     ),
-    // A number instead of a label, because a label would get a new value for each key.
+    // The fingerprint is the value and not a label, because a label would get a new value for each key.
     sealingKey: meter.createObservableGauge('sealring.ring.sealing_key.fingerprint', {
       unit: '{fingerprint}',
       description: 'Fingerprint of the key that this member seals with, the same on every member; 0 for none',
@@ -127,13 +127,14 @@ function lastEnd({ keys }: CodecHealth): Date {
   return new Date(Math.max(0, ...usable.map(({ sealsUntil }) => sealsUntil.getTime())));
 }
 
-/** The first 6 bytes of the key's hash in the events: a number that a double represents exactly. */
+/** The first 6 bytes of the hash that events show for the key, as a number that a double represents exactly. */
 function fingerprint(keyId: string): number {
   return Buffer.from(hashedKeyId(keyId), 'base64url').readUIntBE(0, 6);
 }
 
 /**
- * Undefined once the codec is closed. Recognizes the error by its name, because the codec may use another copy of core.
+ * The health of a codec; undefined once the codec is closed. The error is recognized by its name, because the codec may
+ * come from another copy of core.
  */
 function healthOf({ codec }: Observed): CodecHealth | undefined {
   try {

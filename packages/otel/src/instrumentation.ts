@@ -15,7 +15,7 @@ export interface SealringInstrumentationConfig {
   enabled?: boolean;
 }
 
-/** A codec that is observed, through every change of the providers. */
+/** A codec that stays observed when the providers change. */
 interface Observation {
   readonly codec: Pick<KmsCodec, 'health'>;
   readonly options: ObserveOptions | undefined;
@@ -24,7 +24,7 @@ interface Observation {
 
 /**
  * The bridge as an instrumentation, for `registerInstrumentations` and the `instrumentations` of OpenTelemetry's `NodeSDK`,
- * which give it the providers. Create one per process, and no bridge in addition to it.
+ * which set its providers. Create one instrumentation per process, and no separate bridge.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ interface Observation {
 export class SealringInstrumentation {
   readonly instrumentationName: string = SCOPE;
   readonly instrumentationVersion: string = SCOPE_VERSION;
-  /** Keyed by ring name. A codec that takes the name of a closed one replaces it. */
+  /** Keyed by ring name. A codec with the name of a closed codec replaces it. */
   readonly #observed = new Map<string, Observation>();
   #config: SealringInstrumentationConfig = {};
   #meterProvider: MeterProvider | undefined;
@@ -81,9 +81,9 @@ export class SealringInstrumentation {
   }
 
   /**
-   * Reports the health of a codec at each collection, as {@link OpenTelemetryBridge.observe} does, also after another
-   * provider was set.
-   * @throws {TypeError | RangeError} as there.
+   * Reports the health of a codec at each collection, as {@link OpenTelemetryBridge.observe} does, and continues
+   * when another provider is set.
+   * @throws {TypeError | RangeError} for the same reasons.
    */
   observe(codec: Pick<KmsCodec, 'health'>, options?: ObserveOptions): () => void {
     const observation: Observation = { codec, options, stop: undefined };

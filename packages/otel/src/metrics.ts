@@ -3,8 +3,8 @@ import { ATTRIBUTE, KNOWN } from './attributes.ts';
 import type { ChannelName, Happening } from './happenings.ts';
 
 /**
- * Upper bounds of the buckets, as OpenTelemetry's semantic conventions give them for `http.server.request.duration`.
- * Seconds.
+ * The upper bounds of the buckets, in seconds, as OpenTelemetry's semantic conventions give them for
+ * `http.server.request.duration`.
  */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
@@ -15,8 +15,7 @@ type Recorder = (happening: Happening) => void;
 export interface Recorders {
   readonly of: Readonly<Record<ChannelName, Recorder>>;
   /**
-   * For Prometheus, a counter that first appears with the value 1 has not increased, so the counters of a ring start at
-   * 0.
+   * Starts the counters of a ring at 0. Prometheus sees no increase in a counter that first appears with the value 1.
    */
   startRing(ringName: string): void;
 }

@@ -2,7 +2,10 @@ import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } f
 import { ATTRIBUTE } from './attributes.ts';
 import type { ChannelName, Happening } from './happenings.ts';
 
-/** The channels whose events become spans: kind, name, and the attribute that ends the name. */
+/**
+ * The channels whose events become spans, with the kind and the name of the span, and the attribute that completes the
+ * name.
+ */
 const SPANS: Partial<Record<ChannelName, readonly [kind: SpanKind, name: string, operation?: string]>> = {
   refresh: [SpanKind.INTERNAL, 'sealring.refresh'],
   rotation: [SpanKind.INTERNAL, 'sealring.rotation'],
@@ -14,7 +17,7 @@ const SPANS: Partial<Record<ChannelName, readonly [kind: SpanKind, name: string,
 /** The channels whose events are added to the active span, which is the span of the request. */
 const NOTED: readonly ChannelName[] = ['stale', 'rejected', 'boundary-sealed', 'boundary-unsealed', 'boundary-refused'];
 
-/** Adds an event to the traces. A span is created after it has ended, with its start time. */
+/** Adds an event to the traces. A span is created when the operation has ended, with the time at which it started. */
 export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happening): void {
   const { seconds = 0, failed } = happening;
   const attributes = { ...happening.attributes, ...happening.spanAttributes };
@@ -25,7 +28,8 @@ export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happ
   }
   const shape = SPANS[channel];
   if (shape === undefined) return;
-  // A timer keeps the context of the request in which it was set: a span that has ended is not used as the parent.
+  // A timer keeps the context of the request in which it was set, so the active span may have ended. Such a span is not
+  // used as the parent.
   const parent = active?.isRecording() === true ? context.active() : ROOT_CONTEXT;
   const endTime = Date.now();
   const [kind, prefix, operation] = shape;

@@ -1,6 +1,6 @@
 /** One query in the form of `pg`. */
 export interface PostgresQuery {
-  /** SQL, with `$1` and so on. */
+  /** SQL, with the placeholders `$1`, `$2` and so on. */
   readonly text: string;
   /** The values for `$1` and so on. */
   readonly values: unknown[];
@@ -24,7 +24,7 @@ export interface PostgresClient {
   release(destroy?: boolean): void;
 }
 
-/** The part of a `pg.Pool` that is used; a fake works too. You end it. */
+/** The part of a `pg.Pool` that is used; a fake also works. You end the pool. */
 export interface PostgresPool {
   /** Gets a connection. */
   connect(): Promise<PostgresClient>;

@@ -6,9 +6,9 @@ import type { Settings } from './options.ts';
 
 const OWN_POOL_CONNECTIONS = 4;
 
-/** The connection of the stores to the server: the caller's pool, or their own. */
+/** The stores' connection to the server, through the caller's pool or a pool that the stores own. */
 export interface Connection {
-  /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
+  /** Runs one statement, with a deadline, and resolves to its rows or to a failure. Never rejects. */
   query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[], Failure>>;
   /** Creates a client for push, which is not connected yet; undefined if its options are unknown. */
   readonly createListener: (() => PostgresListener) | undefined;
@@ -32,8 +32,9 @@ export function connectionOf({ source, timeoutMs, createListener }: Settings): C
 }
 
 /**
- * Gets a connection, runs the statement, and returns the connection. After any failure it is closed instead, because
- * it may still be busy. When `ended` aborts, an unsent statement is never sent, and the connection of a sent one is closed.
+ * Gets a connection, runs the statement, and returns the connection to the pool. After any failure, closes the
+ * connection instead, because it may still be busy. When `ended` aborts, an unsent statement is never sent; if the
+ * statement was sent, its connection is closed.
  */
 async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortSignal): Promise<readonly unknown[]> {
   const client = await pool.connect();
@@ -56,7 +57,7 @@ async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortS
   }
 }
 
-/** A broken connection emits an event, which would end the process without a listener. */
+/** A broken connection emits an event that, without a listener, would end the process. */
 function ignore(): void {}
 
 function ownPool(connectionString: string, connectionTimeoutMillis: number): Pool {
@@ -77,7 +78,7 @@ function listenerLike(
   connectionTimeoutMillis: number,
 ): (() => PostgresListener) | undefined {
   if (options === undefined) return undefined;
-  // `pg` makes the password non-enumerable, so that spreading the options drops it.
+  // `pg` makes the password non-enumerable, so spreading the options would drop it.
   const password: string | undefined = Reflect.get(options, 'password');
   return () => new Client({ ...options, password, keepAlive: true, connectionTimeoutMillis });
 }

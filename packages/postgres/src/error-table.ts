@@ -10,11 +10,11 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['denied', 'the server refused the user', '28000 28P01'],
   ['denied', 'the user lacks a permission on the table', '42501'],
 
-  // This is not absence: a ring may be created only if its table shows that it is absent.
+  // A missing table does not mean an absent ring: a ring may be created only if its table shows that it is absent.
   ['unavailable', 'the table is missing: run the migration', '42P01 3F000'],
   ['unavailable', 'the database is missing', '3D000'],
   ['corrupt', 'the table differs from the one that the migration creates', '42703 42804 42883 42P10 23502'],
-  ['too-large', 'the document exceeds the bound of the table', '23514'],
+  ['too-large', 'the document exceeds the size limit of the table', '23514'],
 
   // This is not `read-only`, which means that no server may write through this store: after the failover writes
   // succeed.
@@ -28,13 +28,13 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['unavailable', 'the server cannot serve requests at the moment', '57P01 57P02 57P03 08000 08003 08006'],
 ]);
 
-/** `pg` has no code for this; the whole text is compared, and never copied. */
+/** `pg` has no code for this failure, so the whole text is compared; it is never copied. */
 const NO_TLS_MESSAGE = 'The server does not support SSL connections';
 const NO_TLS = vendorError.errorTable<'unavailable'>([
   ['unavailable', 'the server does not use TLS: check sslmode and the address', 'ERR_POSTGRES_NO_TLS'],
 ]);
 
-/** Classifies a rejection of `pg`. */
+/** Classifies an error that `pg` rejected with. */
 export function classify(error: unknown): Failure {
   const code =
     vendorError.property(error, 'message') === NO_TLS_MESSAGE

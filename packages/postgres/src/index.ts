@@ -1,6 +1,6 @@
 /**
- * Keeps a ring in PostgreSQL, with push: {@link postgresRing}; and ids of tokens that may be redeemed once:
- * {@link postgresSingleUse}.
+ * Keeps a ring in PostgreSQL, with push: {@link postgresRing}. Also keeps the ids of redeemed tokens, so that each
+ * token can be redeemed only once: {@link postgresSingleUse}.
  *
  * @packageDocumentation
  */

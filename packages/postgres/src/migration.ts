@@ -40,8 +40,8 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${singleUse} (expires_at);
 }
 
 /**
- * Creates both tables if they are missing, with a `pg` client or pool whose user has the permission. The stores never
- * create them: a database that lost its tables must not look like a new one.
+ * Creates both tables if they are missing, with a `pg` client or pool whose user has permission to do so. The stores
+ * never create them, because a database that lost its tables must not look like a new one.
  *
  * @throws what the client throws; only a deployment calls this, so its errors are passed on as they are.
  *

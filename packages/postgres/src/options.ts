@@ -1,7 +1,7 @@
 import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { PostgresListener, PostgresPool } from './client.ts';
 
-/** The address of the server: exactly one of the two. */
+/** How to reach the server: exactly one of `pool` and `connectionString` is required. */
 export interface PostgresSource {
   /** Your pool, which you end. */
   readonly pool?: PostgresPool;
@@ -22,7 +22,7 @@ export interface PostgresRingOptions extends PostgresSource {
   /** The ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
   readonly name?: string;
   /**
-   * Creates a client for push, not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN
+   * Creates a client for push, which is not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN
    * receives nothing. Default: a `pg.Client` with the options of the pool.
    */
   readonly createListener?: () => PostgresListener;
@@ -30,18 +30,18 @@ export interface PostgresRingOptions extends PostgresSource {
 
 /** Options of {@link postgresSingleUse}: `pool` or `connectionString`, and the table. */
 export interface PostgresSingleUseOptions extends PostgresSource {
-  /** The same as for the ring. Default `sealring_single_use`. */
+  /** The table, in the same form as for {@link postgresRing}. Default `sealring_single_use`. */
   readonly table?: string;
-  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
+  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
 /** Validated options: a copy. */
 export interface Settings {
-  /** The caller's pool, or the URL for a pool of the store. */
+  /** The caller's pool, or the URL for the store's own pool. */
   readonly source: PostgresPool | string;
   readonly timeoutMs: number;
-  /** Quoted, for SQL: a name may be a reserved word. */
+  /** Quoted for SQL, because a name can be a reserved word. */
   readonly table: string;
   readonly name: string;
   /** Only for a single-use store. */
@@ -51,7 +51,7 @@ export interface Settings {
 
 const SOURCE = ['pool', 'connectionString', 'callTimeoutSeconds', 'table'];
 
-/** @throws {TypeError | RangeError} naming option and value, but never a connection string: it may contain a password. */
+/** @throws {TypeError | RangeError} naming the option and value, never a connection string: it may contain a password. */
 export function readRingOptions(options: unknown): Settings {
   return readOptions('postgresRing', options, [...SOURCE, 'name', 'createListener'], 'sealring_ring');
 }

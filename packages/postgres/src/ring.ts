@@ -8,16 +8,16 @@ import { channelOf, pushListener } from './push.ts';
 const OWNER = 'postgresRing';
 
 /**
- * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
- * created by {@link migrate} or `schema.sql`, never by the store.
+ * A ring store in one row of a table in PostgreSQL 13 or later, compared and replaced by a single statement. The table
+ * is created by {@link migrate} or `schema.sql`, never by the store.
  *
- * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to
- * 262 144 bytes and no NUL; the error for a stored one that is `too-large` or empty has its revision. Only a primary is
- * read. Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have succeeded, or may still
- * succeed on the server if the row is at `expected`.
+ * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to 262
+ * 144 bytes and no NUL; the error for a stored document that is `too-large` or empty has its revision. Only a primary
+ * is read. Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have succeeded, or may
+ * still succeed on the server if the row is at `expected`.
  *
- * `watch` listens on its own connection, outside the pool, which does not keep the process alive. It also calls back after
- * each reconnection, for writes that it may have missed. `close` closes it, and a pool that was created from
+ * `watch` listens on its own connection, outside the pool, and does not keep the process alive. It also calls back
+ * after each reconnection, for writes that it may have missed. `close` closes it, and a pool that was created from
  * `connectionString`.
  *
  * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
@@ -56,7 +56,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
         throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
       }
       const { expected, signal } = given;
-      // No read returns such a revision, so another one is stored; but PostgreSQL refuses text with a NUL.
+      // No read returns a revision with a NUL, so a different one is stored. PostgreSQL would refuse the text.
       if (expected?.includes('\0') === true) throw new RingConflictError();
       const outcome = await connection.query(
         signal,
@@ -64,7 +64,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
           ? { text: statements.create, values: [name, document, channel] }
           : { text: statements.replace, values: [name, document, channel, expected] },
       );
-      // Above READ COMMITTED, the transaction that lost gets this code.
+      // At isolation levels above READ COMMITTED, the transaction that lost gets this code.
       if ('failure' in outcome && outcome.failure.serviceCode === '40001') throw new RingConflictError();
       const row = rowOf(outcome);
       if (row === undefined) throw new RingConflictError();
@@ -96,7 +96,7 @@ function statementsFor(table: string): Statements {
   const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
   return {
     // One row in any case: an answer without a row does not show that the ring is absent. The size is compared before the
-    // document is selected, so that one that is too long is never sent.
+    // document is selected, so that a document that is too long is never sent.
     read: `SELECT pg_is_in_recovery() AS standby, ring.revision::text AS revision,
       floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS "serverMs",
       octet_length(ring.document) > $2 AS "isTooLarge",
@@ -104,7 +104,7 @@ function statementsFor(table: string): Statements {
       FROM (VALUES (1)) AS one LEFT JOIN ${table} AS ring ON ring.name = $1`,
     create: `WITH written AS (INSERT INTO ${table} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
       ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
-    // The revision is compared as text: as a UUID, other spellings of it would be equal.
+    // The revision is compared as text, because other spellings of the same UUID would be equal as UUIDs.
     replace: `WITH written AS (UPDATE ${table} SET document = $2, revision = gen_random_uuid()
       WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
   };

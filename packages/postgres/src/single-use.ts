@@ -5,8 +5,7 @@ import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.t
 
 const OWNER = 'postgresSingleUse';
 /**
- * Number of expired rows that a claim removes. It is higher than the one row that a claim adds, so that the table
- * shrinks after a peak.
+ * How many expired rows a claim removes: more than the one row that it adds, so that the table shrinks after a peak.
  */
 const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
@@ -40,7 +39,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
       singleUseStorage.checkClaim(OWNER, id, expiresAt);
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
-        // The remaining time by the caller's clock, which also checks the token; the server's may differ.
+        // The remaining time by the caller's clock, by which the token is also checked; the server's clock may differ.
         const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });

@@ -8,7 +8,7 @@ const EXPECTED = [
   ['unavailable', /migration/, '42P01 3F000'],
   ['unavailable', /database is missing/, '3D000'],
   ['corrupt', /migration/, '42703 42804 42883 42P10 23502'],
-  ['too-large', /bound/, '23514'],
+  ['too-large', /size limit/, '23514'],
   ['unavailable', /read-only/, '25006'],
   ['unavailable', /another transaction/, '40001 40P01'],
   ['unavailable', /disk/, '53100'],

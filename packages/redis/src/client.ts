@@ -1,6 +1,6 @@
 /** How a reply is decoded: maps a RESP type byte to a class, in node-redis's form. */
 export interface RedisReplyTypes {
-  /** 36 is `$`, a bulk string. A client that ignores this and returns strings works too. */
+  /** 36 is the code of `$`, for a bulk string. A client that ignores this and returns strings works too. */
   readonly 36: typeof Buffer;
 }
 
@@ -13,7 +13,7 @@ export interface RedisSendOptions {
 }
 
 /**
- * The part of a node-redis client that is used: `createClient` and `createClientPool` of `redis` 5 and 6 work, and so does
+ * The part of a node-redis client that is used: a client of `createClient` or `createClientPool` of `redis` 5 or 6, or
  * a fake. A cluster or Sentinel client does not, because its `sendCommand` differs: pass the client of one node, or of
  * the primary.
  *
@@ -28,7 +28,7 @@ export interface RedisClient {
 
 /** The part of a second client that is used for push; the store connects and destroys it. */
 export interface RedisSubscriber {
-  /** Whether it was connected and not destroyed. */
+  /** Whether it has been connected and has not been destroyed. */
   readonly isOpen: boolean;
   /** Opens the connection. */
   connect(): Promise<unknown>;
@@ -36,7 +36,7 @@ export interface RedisSubscriber {
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   /** `PING`: the only way to detect a half-open connection. */
   sendCommand(args: string[]): Promise<unknown>;
-  /** Adds a listener for the loss of the connection, or its return. */
+  /** Adds a listener for the loss of the connection, or for its re-establishment. */
   on(event: 'error' | 'ready', listener: () => void): unknown;
   /** Lets the process end before the connection does. */
   unref?(): void;

@@ -6,10 +6,13 @@ import type { Settings } from './options.ts';
 
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 2_000;
-/** A call ends before the deadline of the ring, which is the same by default and does not know why there was no answer. */
+/**
+ * A call ends before the deadline of the ring, which would otherwise be the same by default: the error of the ring does
+ * not show why there was no answer.
+ */
 const SHARE_OF_TIMEOUT = 0.9;
 
-/** The connection of the stores to the server: the caller's client, or their own. */
+/** The stores' connection to the server, through the caller's client or a client that the stores own. */
 export interface Connection {
   readonly client: RedisClient;
   /** Runs one call, connected and with a deadline. Never rejects. */
@@ -85,7 +88,7 @@ class OwnClient implements RedisClient {
   }
 }
 
-/** A password that was rejected is not sent again: that would lock accounts. */
+/** A password that was rejected is not sent again: repeated attempts could lock the account. */
 export function reconnectionMs(retries: number, cause: Error): number | false {
   if (classify(cause).kind === 'denied') return false;
   return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** retries) * (0.5 + Math.random() / 2);

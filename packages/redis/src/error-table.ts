@@ -13,14 +13,14 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['denied', 'the server is in protected mode and refuses other machines', 'DENIED'],
   ['corrupt', 'the key holds something other than a ring', 'WRONGTYPE'],
 
-  // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
+  // Not `read-only`, which means that no server may write through this store: after the failover, writes succeed.
   [
     'unavailable',
     'the server is a replica, or has too few replicas: a failover is under way, or the address is wrong',
     'READONLY NOREPLICAS MASTERDOWN UNBLOCKED',
   ],
   ['unavailable', 'the server is out of memory (maxmemory)', 'OOM'],
-  ['unavailable', 'the server cannot persist and refuses writes', 'MISCONF'],
+  ['unavailable', 'the server cannot persist data, so it refuses writes', 'MISCONF'],
   ['unavailable', 'the server cannot serve requests at the moment', 'LOADING BUSY TRYAGAIN'],
   [
     'unavailable',

@@ -1,5 +1,5 @@
 /**
- * Keeps a ring in Redis or Valkey, with push: {@link redisRing}; and ids of tokens that may be redeemed once:
+ * Keeps a ring in Redis or Valkey, with push: {@link redisRing}. Remembers which single-use tokens were redeemed:
  * {@link redisSingleUse}.
  *
  * @packageDocumentation

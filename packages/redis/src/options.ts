@@ -24,13 +24,13 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** The prefix of every key; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
-  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
+  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
 /** Validated options: a copy. */
 export interface Settings {
-  /** The caller's client, or the URL for a client of the store. */
+  /** The caller's client, or the URL for the store's own client. */
   readonly source: RedisClient | string;
   readonly timeoutMs: number;
   /** The ring's key or the prefix. */

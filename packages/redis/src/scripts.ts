@@ -6,8 +6,8 @@ import { codeOf } from './error-table.ts';
 export interface Script {
   readonly source: string;
   /**
-   * `_RO` for a script that only reads: a user who may not write may run it, and the server enforces that it does not
-   * write.
+   * `_RO` for a script that only reads: a user without permission to write can run it, and the server enforces that it
+   * does not write.
    */
   readonly suffix: '_RO' | '';
 }
@@ -30,8 +30,8 @@ end
  * KEYS: the ring. ARGV: the maximum number of bytes of a document.
  *
  * Only a primary answers: a replica may be behind, and a key that it does not have yet is not absent. Sizes are
- * checked before the values, so that one over the limit is never sent. The server's time is included if the user has
- * the permission.
+ * checked before values are read, so that a value over the limit is never sent. The server's time is included if the
+ * user has the permission.
  */
 export const READ: Script = {
   suffix: '_RO',
@@ -52,8 +52,9 @@ return {'held', time, revision, document}
 /**
  * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
  *
- * A script runs alone, from the comparison to the write. A value that is not a ring, and was read as such, is deleted
- * first. The push may fail if the user may not publish; the write is done by then, and must not be reported as failed.
+ * A script runs alone, from the comparison to the write. A value that is not a ring is deleted first, if the caller has
+ * read that value. The push fails if the user may not publish; the write is done by then, and must not be reported as
+ * failed.
  */
 export const WRITE: Script = {
   suffix: '',
@@ -68,7 +69,7 @@ return {'written'}
 `,
 };
 
-/** Runs a script by its name, or by its text if the server lost it. */
+/** Runs a script by its hash, or by its text if the server no longer has it. */
 export async function runScript(
   client: RedisClient,
   { source, suffix }: Script,

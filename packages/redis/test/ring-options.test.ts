@@ -76,7 +76,7 @@ describe('options', () => {
     expect(() => Reflect.apply(redisSingleUse, undefined, [{ client, prefix: name }])).toThrow(type);
   });
 
-  test('the constructor does not connect, and later changes of the options have no effect', async () => {
+  test('the constructor does not connect, and later changes to the options have no effect', async () => {
     const keys: unknown[] = [];
     const options = {
       key: 'a',

@@ -7,7 +7,7 @@ export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'c
   readonly stored?: Identity | undefined;
 }
 
-/** The identity of one version of the object, and the part that a condition can name. */
+/** The revision of one version of the object, and its ETag, the only part of it that a condition can name. */
 export interface Identity {
   readonly etag: string;
   readonly revision: string;
@@ -88,8 +88,8 @@ export function classify(error: unknown): Failure {
 }
 
 /**
- * The code of an error answer, if the SDK left its text unparsed: bundled for browsers or Workers, it parses with `DOMParser`,
- * which Workers do not have. Only a whole answer in S3's form counts, whose code comes first.
+ * The code of an error answer, if the SDK left its text unparsed: when bundled for browsers or Workers, the SDK parses
+ * with `DOMParser`, which Workers do not have. Only a whole answer in S3's form counts, in which the code comes first.
  */
 function codeOf(body: unknown): string | undefined {
   if (typeof body !== 'string' || !body.trimEnd().endsWith('</Error>')) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Keeps a ring in an object of Amazon S3, or of a service that supports conditional writes: {@link s3Ring}.
+ * Keeps a ring in an Amazon S3 object, or in a compatible service with conditional writes: {@link s3Ring}.
  *
  * @packageDocumentation
  */

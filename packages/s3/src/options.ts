@@ -12,16 +12,16 @@ export interface S3RingOptions {
   readonly key: string;
   /**
    * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates an `S3Client`, with
-   * credentials and region by the AWS default chain (environment, shared configuration files, container or instance
+   * credentials and region from the AWS default chain (environment, shared configuration files, container or instance
    * role).
    */
   readonly client?: S3RingClient;
   /**
    * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
-   * require. Without `client` only; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
+   * require. Only without `client`; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
    */
   readonly forcePathStyle?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two requests. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. A write that replaces takes two requests. Default 5. */
   readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses buckets of other accounts. Default: not checked. */
   readonly expectedBucketOwner?: string;
@@ -36,7 +36,7 @@ export interface Settings {
   readonly bucket: string;
   readonly key: string;
   readonly client: S3RingClient | undefined;
-  /** A setting of the store's own client. */
+  /** Whether the store's own client puts the bucket in the path. */
   readonly forcePathStyle: boolean;
   readonly timeoutMs: number;
   readonly expectedBucketOwner: string | undefined;
@@ -89,7 +89,7 @@ export function readOptions(options: S3RingOptions): Settings {
   };
 }
 
-// Wider than AWS's current rules: old buckets and other services have upper case and underscores.
+// Wider than AWS's current rules, because old buckets and other services have names with upper case and underscores.
 const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 // The ARN must have a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9-]{3,63}$/;

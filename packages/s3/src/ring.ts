@@ -12,7 +12,7 @@ import type { S3RingClient, S3RingCommand } from './client.ts';
 import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
 
-/** Name of the object's metadata that differs for every write: `x-amz-meta-sealring-write`. */
+/** Name of the metadata entry whose value differs for every write: `x-amz-meta-sealring-write`. */
 const WRITE_ID = 'sealring-write';
 const WRITE_ID_BYTES = 16;
 
@@ -20,14 +20,14 @@ const WRITE_ID_BYTES = 16;
  * A ring store in one object of Amazon S3, or of a service that supports its conditional writes. The object's body is
  * the document, byte for byte.
  *
- * A ring is created with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their ETag.
- * The revision is more than the ETag: a random id of the write in the object's metadata, and the version where the
- * bucket keeps versions. A write that replaces compares it first, so that the same bytes written again are another
- * revision.
+ * A ring is created with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their
+ * ETag. The revision is more than the ETag: it also contains a random id of the write, from the object's metadata, and
+ * the version if the bucket keeps versions. A write that replaces a document compares the revisions first, so that the
+ * same bytes written again have a different revision.
  *
- * An object of 262 145 bytes or more is `too-large` and not read. That error, and the one for an object that is `corrupt`,
+ * An object of 262 145 bytes or more is `too-large` and is not read. That error, and the one for a `corrupt` object,
  * has the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey is an absent ring: without the
- * permission to list the bucket S3 answers 403 instead, which is `denied`. A write that ends as `unavailable` may have
+ * permission to list the bucket, S3 answers 403, which is `denied`. A write that ends as `unavailable` may have
  * succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
  * for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
@@ -53,7 +53,7 @@ export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingSt
   return Object.freeze(new S3Ring(readOptions(options)));
 }
 
-/** A ring with the part that a condition can name. */
+/** A stored ring, with the ETag that a condition can name. */
 interface StoredObject extends StoredRing, Identity {}
 
 // Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
@@ -123,7 +123,7 @@ class S3Ring implements RingStore {
       ...condition,
       Body: Buffer.from(document, 'utf8'),
       ContentType: 'text/plain; charset=utf-8',
-      // A cache in between would serve an outdated ring.
+      // A cache between the service and a member would serve an outdated ring.
       CacheControl: 'no-store',
       Metadata: { [WRITE_ID]: writeId },
       ServerSideEncryption: this.#settings.serverSideEncryption,
@@ -173,7 +173,7 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   const etag = vendorError.property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
   const version = vendorError.property(answer, 'VersionId');
-  // `null` is S3's name for an object without a version, given on reading only.
+  // `null` is what S3 calls the version of an object without one, but only in the answer to a read.
   const versionId = typeof version === 'string' && version !== 'null' ? version : '';
   // A document written by another tool has no id.
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };

@@ -5,7 +5,7 @@ export interface VaultRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON. */
   readonly body: string;
-  /** A client must not follow redirects: they would take the token to a host that an answer names. */
+  /** A client must not follow redirects, which would send the token to whatever host an answer names. */
   readonly redirect: 'manual';
   /** Aborts at the deadline of the attempt. */
   readonly signal: AbortSignal;
@@ -15,7 +15,7 @@ export interface VaultRequest {
 export interface VaultResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
-  /** Do not read more than 64 KiB. */
+  /** At most 64 KiB of it are read. */
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
@@ -28,12 +28,12 @@ export interface VaultClient {
 }
 
 /**
- * A Vault token: a string, or a function that is called for every request, so that you control renewal. A function
- * without a valid token should throw: that is `unavailable`, whereas an expired token would be `denied`.
+ * A Vault token: a string, or a function that is called for every request, so that you control renewal. A function that
+ * has no valid token should throw: the failure is then `unavailable`, whereas an expired token would make it `denied`.
  */
 export type VaultToken = string | (() => string | Promise<string>);
 
-/** The platform's `fetch`, looked up at each call, so that a replacement, for tracing for instance, takes effect here too. */
+/** The platform's `fetch`, looked up at each call, so that a replacement (by a tracer, say) takes effect here too. */
 export const PLATFORM_CLIENT: VaultClient = Object.freeze({
   fetch: (url: string, request: VaultRequest): Promise<VaultResponse> => fetch(url, request),
 });

@@ -10,7 +10,9 @@ import type { VaultTransitKeyWrapperOptions } from './options.ts';
 export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
+  /**
+   * Attempts per call of the ring; 1 to 10. Default 1, because the ring itself repeats calls that a caller waits for.
+   */
   readonly maxAttempts?: number | undefined;
 }
 

@@ -8,11 +8,11 @@ export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
 /**
- * Refusals by Vault with 400 differ only in their text. The texts are listed here, compared as a whole, and never
+ * Vault's refusals with status 400 differ only in their text. The texts are listed here, compared as a whole, and never
  * copied. Any other text is `unavailable`.
  *
  * Sources: `sdk/helper/keysutil/policy.go` and `builtin/logical/transit` of HashiCorp Vault 1.13 and later and of
- * OpenBao 2; run against OpenBao 2.7.2.
+ * OpenBao 2; tested against OpenBao 2.7.2.
  */
 export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Object.freeze([
   { text: /^(?:cipher|chacha20poly1305): message authentication failed$/, kind: 'corrupt' },
@@ -21,7 +21,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
     text: /^invalid ciphertext: (?:no prefix|wrong number of fields|could not decode base64|version number could not be decoded|unable to decrypt)$/,
     kind: 'corrupt',
   },
-  // This is not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.
+  // This is not `corrupt`: a standby node that serves reads can be behind the node that has rotated the key.
   {
     text: /^invalid ciphertext: version is too new$/,
     kind: 'unavailable',
@@ -41,7 +41,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
 
 /** Statuses with a more specific meaning than in {@link kindOfStatus}, or with a hint. */
 export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
-  400: { kind: 'unavailable', hint: 'Vault refused the request for a reason that is not on the list' },
+  400: { kind: 'unavailable', hint: 'Vault refused the request for a reason that Sealring does not recognize' },
   403: {
     kind: 'denied',
     hint: 'the policy lacks the permission, or the token is unknown, expired or revoked: Vault does not say which',
@@ -54,7 +54,7 @@ export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
 
 const REDIRECTED: ErrorRow = Object.freeze({
   kind: 'unavailable',
-  hint: 'redirects of standby nodes are not followed: let nodes forward requests, or give the address of the active node',
+  hint: 'redirects from standby nodes are not followed: enable request forwarding, or set the address of the active node',
 });
 
 /** Classifies a request without an answer. Never throws. */
@@ -62,7 +62,7 @@ export function classify(error: unknown): ServiceFailure {
   return { kind: 'unavailable', ...vendorError.connectionFailure(error) };
 }
 
-/** Classifies an answer other than 200 by its status, and for 400 by the texts of {@link REFUSALS}. */
+/** Classifies an answer other than 200 by its status or, if that is 400, by the texts of {@link REFUSALS}. */
 export function classifyAnswer(givenStatus: unknown, body: string): ServiceFailure {
   const status = vendorError.statusOf(givenStatus);
   return { ...rowOf(status, body), status };
@@ -83,7 +83,7 @@ function refusalIn(body: string): ErrorRow | undefined {
   return found && { kind: found.kind, hint: found.hint };
 }
 
-/** Undefined for a text that is not JSON, such as the answer of a gateway. */
+/** Undefined for text that is not JSON, such as a gateway's answer. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -14,9 +14,9 @@ const SEGMENT = String.raw`[A-Za-z0-9_](?:[A-Za-z0-9_.\-]{0,126}[A-Za-z0-9_])?`;
 const SEGMENTS = `${SEGMENT}(?:/${SEGMENT}){0,15}`;
 const VERSION = '[1-9][0-9]{0,9}';
 
-/** The name of a key: what the transit engine takes, up to 128 characters. */
+/** A key name that the transit engine accepts: up to 128 characters. */
 export const KEY_NAME: RegExp = new RegExp(`^${SEGMENT}$`);
-/** A mount or a namespace: up to 16 parts; none of them `.` or `..`, which a URL would resolve. */
+/** A mount or a namespace: up to 16 parts, none of which is `.` or `..`, because a URL would resolve those. */
 export const MOUNT: RegExp = new RegExp(`^${SEGMENTS}/?$`);
 
 const KEY_PATH = new RegExp(`^(?<mount>${SEGMENTS})/keys/(?<name>${SEGMENT})$`);

@@ -15,9 +15,9 @@ const PROVIDER = 'vault-transit';
 /** Longer than any ciphertext of a data key: `vault:v`, ten digits, a colon, and 96 characters for XChaCha20-Poly1305. */
 const MAX_WRAPPED_BYTES = 256;
 
-const IGNORED = 'this server ignores associated_data: HashiCorp Vault 1.13 or later is needed, or OpenBao';
+const IGNORED = 'this server ignores associated_data: HashiCorp Vault 1.13 or later, or OpenBao, is required';
 
-/** A configured key, and the version of it that a wrapped key names. */
+/** A configured key, and the version of that key that a wrapped key names. */
 type VersionedKey = TransitKey & { readonly version: string };
 type Checked = ReturnType<typeof keyWrapping.readWrapOptions>;
 
@@ -27,14 +27,14 @@ type Checked = ReturnType<typeof keyWrapping.readWrapOptions>;
  * ciphertext, `vault:v3:…` in ASCII; its `keyId` is the key's path and version, `team/transit/keys/payments:v3`,
  * whatever the address.
  *
- * A wrapped key never chooses which key is called: one that names neither the configured key nor one of `alsoUnwrap`, or
- * is not in the canonical form, is refused before any call.
+ * A wrapped key never chooses which key is called: a wrapped key that names neither the configured key nor one of
+ * `alsoUnwrap`, or is not in the canonical form, is refused before any call.
  *
  * Data keys are generated in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, silently ignore
  * associated data there.
  *
  * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * ends within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: the transit secrets engine's HTTP API, as OpenBao 2.7 and HashiCorp Vault 1.13 and later serve it.
  *
@@ -98,7 +98,7 @@ class VaultTransitKeyWrapper implements KeyWrapper {
       throw keyWrapping.corrupt(
         PROVIDER,
         'unwrap',
-        'the wrapped key is not a ciphertext of a data key by the version that it names',
+        'the wrapped key is not the ciphertext of a data key from the key version that it names',
       );
     }
     const data = await this.#call('unwrap', `${mount}/decrypt/${name}`, { ciphertext }, checked);
@@ -146,11 +146,7 @@ function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown)
   const wrapped = keyWrapping.copyWrapped(PROVIDER, 'wrap', bytes, MAX_WRAPPED_BYTES);
   const version = String(keyVersion);
   if (versionOf(String(ciphertext)) !== version) {
-    throw keyWrapping.corrupt(
-      PROVIDER,
-      'wrap',
-      'the answer has no ciphertext of a data key by the version that it names',
-    );
+    throw keyWrapping.corrupt(PROVIDER, 'wrap', 'the answer has no ciphertext made by the key version that it names');
   }
   return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped };
 }

@@ -10,15 +10,15 @@ export interface VaultTransitKeyWrapperOptions {
   readonly keyId: string;
   /** Where the transit engine is mounted, within the namespace. Default `transit`. */
   readonly mount?: string | undefined;
-  /** The namespace; default the root namespace. */
+  /** The namespace. Default: the root namespace. */
   readonly namespace?: string | undefined;
-  /** The token, or a function that returns one, called for every request. Required unless there is a `client`. */
+  /** The token, or a function that returns one and is called for every request. Required unless `client` is set. */
   readonly token?: VaultToken | undefined;
   /** The client that makes the requests; you own it. Default: the platform's `fetch`. */
   readonly client?: VaultClient | undefined;
   /**
-   * Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64.
-   * Default none.
+   * Full paths of replaced transit keys whose wrapped keys may still be unwrapped, such as `team/transit/keys/old`; 0
+   * to 64. Default none.
    */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -26,15 +26,15 @@ export interface VaultTransitKeyWrapperOptions {
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number | undefined;
   /**
-   * Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in
-   * plaintext. Default false.
+   * Whether `address` may be an `http://` URL of another machine: the token and the data keys then cross the
+   * network in plaintext. Default false.
    */
   readonly dangerouslyAllowHttp?: boolean | undefined;
 }
 
 /** Validated options: a frozen copy. */
 export interface Settings {
-  /** The address without a slash at its end. */
+  /** The address without a trailing slash. */
   readonly address: string;
   readonly key: TransitKey;
   readonly alsoUnwrap: readonly TransitKey[];
@@ -91,7 +91,7 @@ export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
   });
 }
 
-/** Whether a token can be sent in a header. It is never shown. */
+/** Whether a token can be sent in a header. The token is never shown. */
 export function isToken(token: unknown): token is string {
   return typeof token === 'string' && TOKEN.test(token);
 }
@@ -101,7 +101,7 @@ function addressOf(value: unknown, mayBeHttp: boolean): string {
   return `${origin}${pathname}`.replace(/\/+$/, '');
 }
 
-// Vault prints both with a slash at the end.
+// Vault prints both with a trailing slash.
 function mountPath(name: string, value: unknown): string {
   return option.textMatching(OWNER, name, value, MOUNT).replace(/\/$/, '');
 }

@@ -4,7 +4,7 @@ import type { VaultResponse, VaultToken } from './client.ts';
 import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
 
-/** Longest answer that is read. An answer of the transit engine has less than 1 KiB. */
+/** The longest answer that is read, in bytes. An answer of the transit engine has less than 1 KiB. */
 const MAX_ANSWER_BYTES = 65_536;
 
 const NO_TOKEN: ServiceFailure = Object.freeze({
@@ -22,7 +22,7 @@ export interface TransitAnswer {
   readonly date: string | null;
 }
 
-/** One POST, one answer. Rejects only with the client's own error. */
+/** Makes one POST request, and reads its answer. Rejects only with the client's own error. */
 export async function request(
   { address, client, token }: Settings,
   path: string,
@@ -31,7 +31,7 @@ export async function request(
 ): Promise<Outcome<TransitAnswer, ServiceFailure>> {
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
-    // Agents and proxies of Vault may require it, because a browser cannot be tricked into sending it.
+    // Vault Agent and Vault Proxy may require it, because a browser cannot be tricked into sending it.
     'X-Vault-Request': 'true',
   };
   if (token !== undefined) {
@@ -49,7 +49,7 @@ export async function request(
   const text = await readText(response);
   if (text === undefined) return corruptAnswer('the answer is longer than 64 KiB');
   if (!isSuccess(response.status)) return { failure: classifyAnswer(response.status, text) };
-  if (text === '') return corruptAnswer('the answer is empty: is the mount a transit engine?');
+  if (text === '') return corruptAnswer('the answer is empty: check that the mount is a transit engine');
   const answer = parseJson(text);
   // A gateway without a backend may send this.
   if (answer === undefined) return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
@@ -59,7 +59,7 @@ export async function request(
   };
 }
 
-// An error of the function may contain the token.
+// An error that the function throws may contain the token, so it is dropped.
 async function currentToken(token: VaultToken): Promise<string | undefined> {
   if (typeof token === 'string') return token;
   try {
@@ -85,7 +85,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-// This includes 204: an engine that stored the request answers in this way.
+// This includes 204, with which a storage engine answers after it has stored the request.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
 }

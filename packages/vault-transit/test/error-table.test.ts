@@ -46,7 +46,7 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
   });
 
   test.each(TEXTS)('a text means %s only as a whole, and only with 400: %s', (_, text) => {
-    const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
+    const unknown = { kind: 'unavailable', hint: expect.stringContaining('does not recognize') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
     expect(classifyAnswer(400, errors({ text }, [text]))).toMatchObject(unknown);
     expect(classifyAnswer(400, JSON.stringify({ errors: text }))).toMatchObject(unknown);
@@ -58,7 +58,7 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
   test.each(TEXTS.filter(([, text]) => !/^(?:missing|message) /.test(text)))(
     'a text means %s only where the message ends: %s',
     (_, text) => {
-      expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('not on the list');
+      expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('does not recognize');
     },
   );
 

@@ -6,7 +6,7 @@ import { printJson } from './options.ts';
 
 const EXAMPLE = `
 seal and unseal are synchronous: this is how long each blocks the event loop of
-a server like this machine. Neither calls the KMS or the store.
+a server on a machine like this one. Neither calls the KMS or the store.
 docs/benchmarks.md compares them with other codecs.
 
 Example:

@@ -19,7 +19,7 @@ Reads the ring as "status" does, and serves one page on this machine until
 Ctrl-C. Changes nothing.
 
 Rates, rejected tokens and the health of members come from the metrics that
-@sealring/otel exports for Prometheus: name their addresses, up to ${MAX_MEMBERS}.
+@sealring/otel exports for Prometheus: pass up to ${MAX_MEMBERS} addresses with --scrape.
 
 Example:
   $ npx sealring init --local
@@ -44,7 +44,7 @@ export function addDashboardCommand(program: Command): void {
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option(
         '--every <seconds>',
-        'interval of reading the ring and the members',
+        'interval between reads of the ring and the members',
         numberIn(1, 86_400),
         DEFAULT_EVERY_SECONDS,
       ),

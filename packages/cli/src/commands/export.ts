@@ -12,7 +12,7 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Writes the ring document as it is stored: data keys that the KMS key wraps,
 times and revocations. It is useless without permission to unwrap. The command
-first unwraps all keys, so that "import" can use what it writes. It creates the
+first unwraps all keys, to check that "import" can use the file. It creates the
 file with mode 0600 and overwrites nothing; - is standard output.
 
 --plain writes the secrets of one wire in plaintext instead, for servers that
@@ -37,7 +37,7 @@ export function addExportCommand(program: Command): void {
       .description('Writes the ring document to a new file.')
       .argument('<file>', 'new file, or - for standard output')
       .addOption(new Option('--plain <wire>', 'write the secrets of this wire, IN PLAINTEXT').choices([...WIRES]))
-      .option('--they-leave-the-kms', 'required with --plain: the KMS no longer protects them'),
+      .option('--they-leave-the-kms', 'required with --plain: the KMS no longer protects the secrets'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (file: string, { config, json = false, plain, theyLeaveTheKms = false }: ExportOptions) => {

@@ -15,11 +15,11 @@ import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Writes a ring to the empty store of the configuration: a file of "export", or
-with --from the ring of another configuration. --from also wraps the data keys
-with the KMS key of this configuration, in memory: no plaintext key is written.
-The command only stores a document whose keys it could all unwrap. The ring
-keeps its name.
+Writes a ring to the empty store of the configuration: the ring in a file that
+"export" wrote or, with --from, the ring of another configuration. --from also
+wraps the data keys with the KMS key of this configuration, in memory: no
+plaintext key is written. The command stores a document only if it could unwrap
+all of its keys. The ring keeps its name.
 
 Afterwards the ring is in two places: docs/guides/export-and-import.md describes
 how to move the servers.
@@ -105,7 +105,7 @@ function documentIn(file: string): string {
   if (size === 0 || size > MAX_DOCUMENT_BYTES) {
     throw new UsageError(`"${file}" is not a ring document: it has ${size} bytes`);
   }
-  // A final newline, of an editor or of "export -", is not part of the document.
+  // A final newline, from an editor or from "export -", is not part of the document.
   return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }
 

@@ -14,9 +14,9 @@ const EXAMPLE = `
 Creates the ring at once. Servers would first wait until the store has had no
 ring for six minutes. An existing ring is left unchanged, without an error.
 
---local first writes a development key (${LOCAL_FILES.key}, mode 0600) and
-${LOCAL_FILES.config} for a ring in a file, to the working directory. It
-overwrites nothing.
+--local first writes two files to the working directory, and overwrites nothing:
+a development key (${LOCAL_FILES.key}, mode 0600), and
+${LOCAL_FILES.config}, which configures a ring in a file.
 
 Example:
   $ npx sealring init --local

@@ -25,7 +25,7 @@ export function addInspectCommand(program: Command): void {
     program
       .command('inspect')
       .summary('show the key of a token')
-      .description('Shows the format of a token, its key and the state of the key, never its content.')
+      .description('Shows the format of a token, its key and the state of the key, but never the content of the token.')
       .argument('[token]', 'the token (default, or -: standard input)'),
   )
     .addHelpText('after', EXAMPLE)

@@ -19,9 +19,10 @@ problem; with --json, one object per line.
 /livez and /readyz of --health-port answer the probes of an orchestrator. In a
 container, add --host 0.0.0.0.
 
---once does what is due and ends, for a cron job: at least once an hour with the
-default policy. It creates no ring: run "sealring init" first. It cannot repair
-a ring that the store lost, and looks for no new version of the KMS key.
+--once does what is due and ends, for a cron job that runs at least once an hour
+with the default policy. It does not create a ring: run "sealring init" first.
+It cannot repair a ring that the store lost, and does not look for a new version
+of the KMS key.
 
 Exit codes:
   0  stopped; --once: done, a key seals, and nothing needs attention

@@ -87,7 +87,9 @@ async function probed(url: URL, options: ProbeOptions): Promise<readonly CheckRe
   const hasOther = otherArguments !== undefined || otherResource !== undefined;
   const [token, otherToken] = ['SEALRING_PROBE_TOKEN', 'SEALRING_PROBE_OTHER_TOKEN'].map(accessToken);
   if (token !== undefined && token === otherToken) {
-    throw new UsageError('SEALRING_PROBE_TOKEN and SEALRING_PROBE_OTHER_TOKEN must be access tokens of two users');
+    throw new UsageError(
+      'SEALRING_PROBE_TOKEN and SEALRING_PROBE_OTHER_TOKEN must be access tokens of two different users',
+    );
   }
   const probe = new Probe(new ProbedServer(url), {
     target,

@@ -19,14 +19,15 @@ language and framework. Other requests pass unchanged.
 
 A state is bound to the user. Choose one:
   --principal-header NAME     a header that a gateway sets after it has verified
-                              the access token. Clients must not reach the proxy
-                              past the gateway: they could name any user.
-  --principal-authorization   a hash of the Authorization header. A state ends
-                              with the access token.
+                              the access token. Clients must not be able to
+                              bypass the gateway: they could name any user.
+  --principal-authorization   a hash of the Authorization header. A state is
+                              valid only with the same access token.
   --no-principal              the server has no users.
 
 /livez and /readyz of --health-port answer the probes of an orchestrator. On
-SIGTERM, requests in progress may end. Requires the package @sealring/mcp.
+SIGTERM, the proxy waits up to --grace seconds for requests in progress to end.
+Requires the package @sealring/mcp.
 
 Example:
   $ npx sealring init --local
@@ -67,7 +68,7 @@ export function addProxyCommand(program: Command): void {
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option(
         '--allow-host <name>',
-        'host name of requests; can be repeated (default: any; on a loopback --host, localhost and addresses)',
+        'accepted host name; can be repeated (default: any; on a loopback --host, localhost and addresses)',
         (name: string, names: readonly string[] | undefined) => [...(names ?? []), name],
       )
       .option('--health-port <number>', 'port of /livez and /readyz (default: none)', port)

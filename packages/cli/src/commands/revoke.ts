@@ -28,18 +28,19 @@ is full, the key is revoked without a successor, and members publish one as soon
 as they can.
 
 <key> is what "status", "inspect", an event, a span or the dashboard shows; the
-id in a token and the fingerprint in the metric work, too. Write one that begins
+id in a token and the fingerprint in the metric also work. Put a key that begins
 with "-" after "--".
 
 On a terminal the command asks before it revokes. Anywhere else it requires
 --yes. --dry-run lists the keys and changes nothing.
 
 Servers read the revocation within refreshEverySeconds. The command waits until
-the store has kept it for that time and a minute, ${waitSecondsFor(300)} s by default. If an older
-copy of the ring comes back, it writes it again. --no-wait skips the wait.
+the store has kept it for that time plus a minute, ${waitSecondsFor(300)} s by default. If an
+older copy of the ring comes back, the command writes the revocation again.
+--no-wait skips the wait.
 
 --before also revokes keys that were created up to clockSkewSeconds later: the
-clock of the server that made them may have been slow.
+clock of the server that created them may have been fast.
 
 Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted;
 2 wrong command line or configuration.
@@ -63,21 +64,21 @@ export function addRevokeCommand(program: Command): void {
   addCommonOptions(
     program
       .command('revoke')
-      .summary('revoke one key, all older keys, or all keys')
+      .summary('revoke one key, the keys created before a time, or all keys')
       .description('Permanently revokes data keys of the ring.')
       .argument('[key]', 'the key to revoke')
-      .option('--before <time>', 'revoke every key created before: 2026-11-21T20:00:00Z')
+      .option('--before <time>', 'revoke every key created before this time, such as 2026-11-21T20:00:00Z')
       .option('--all', 'revoke every key')
       .option('--dry-run', 'list the keys, and change nothing')
       .option('-y, --yes', 'do not ask')
-      .option('--no-wait', 'do not wait until every server has read it'),
+      .option('--no-wait', 'do not wait until every server has read the revocation'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (key: string | undefined, options: RevokeOptions) => {
       const { config: file, json = false, color, wait, yes = false, dryRun = false } = options;
       const target = targetOf(key, options);
       if (!yes && !dryRun && !canAsk()) {
-        throw new UsageError('revoke asks for confirmation, and there is no terminal: add --yes, or --dry-run');
+        throw new UsageError('revoke asks for confirmation, but there is no terminal: add --yes, or --dry-run');
       }
       await withSettings(file, async ({ config }) => {
         if (dryRun || !yes) {
@@ -113,7 +114,7 @@ function namesOf(keys: readonly KeyHealth[]): readonly string[] {
   return keys.map(({ id }) => keyName(id));
 }
 
-/** `key A` or `2 keys: A, B`, with `more` after the number. */
+/** `no key`, `1 key: A` or `2 keys: A, B`, with `more` before the colon. */
 function listOf(names: readonly string[], more = ''): string {
   if (names.length === 0) return `no key${more}`;
   return `${names.length === 1 ? '1 key' : `${names.length} keys`}${more}: ${names.join(', ')}`;
@@ -164,7 +165,7 @@ async function waitUntilKept(
   }
 }
 
-/** Elsewhere than on a terminal, one line in this time, after the first two seconds. */
+/** Not on a terminal: how often a line is printed, after the first two seconds. */
 const REPEAT_MS = 15_000;
 const SILENT_MS = 2_000;
 

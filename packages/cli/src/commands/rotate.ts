@@ -10,9 +10,9 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
 Requires the permissions of a member or rotator. The new key seals once every
-server can have read it: after 75 minutes by default; with --emergency after 11,
-when every server that can reach the ring has read it. Tokens of the other keys
-stay valid.
+server has had time to read it: after 75 minutes by default or, with
+--emergency, after 11 minutes, when every server that can reach the ring has
+read it. Tokens of the other keys stay valid.
 
 After a leak, run "revoke" instead: docs/guides/incidents.md.
 
@@ -31,7 +31,7 @@ export function addRotateCommand(program: Command): void {
       .command('rotate')
       .summary('publish a new key')
       .description('Publishes a successor of the active key.')
-      .option('--emergency', 'let it seal sooner'),
+      .option('--emergency', 'let the new key seal sooner'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, emergency = false }: RotateOptions) => {

@@ -17,15 +17,15 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Reads the ring and unwraps its keys, as a reader does. Changes nothing.
 
---watch repeats it until Ctrl-C, in place on a terminal; with --json it prints
-one object per line. --member also asks servers for their health, at an address
-that answers with the JSON of codec.health().
+--watch repeats the report until Ctrl-C, in place on a terminal; with --json, it
+prints one object per line. --member also asks servers for their health, at an
+address that answers with the JSON of codec.health().
 
 Exit codes, for probes:
   0  a key seals, and nothing needs attention
   1  no key seals, or the ring could not be read or unwrapped
   2  wrong command line or configuration
-  3  a key seals, and something needs attention: a problem of the ring,
+  3  a key seals, but something needs attention: a problem of the ring,
      a late rotation, or a --member that is not ok
 --watch ends with 0.
 
@@ -47,7 +47,7 @@ export function addStatusCommand(program: Command): void {
       .command('status')
       .summary('show the keys of the ring and their states')
       .description('Shows the keys of the ring, their states and a timeline.')
-      .option('--watch [seconds]', `repeat it (default: every ${DEFAULT_WATCH_SECONDS} s)`, numberIn(1, 86_400))
+      .option('--watch [seconds]', `repeat the report (default: every ${DEFAULT_WATCH_SECONDS} s)`, numberIn(1, 86_400))
       .option('--member <address>', 'also ask a server for its health; can be repeated', member, []),
   )
     .addHelpText('after', EXAMPLE)

@@ -50,21 +50,21 @@ async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Find
     return error(
       'kms-pending-deletion',
       `aws-kms: the key is pending deletion${when} (key ${keyId})`,
-      'Before that date, run aws kms cancel-key-deletion --key-id <id>, then aws kms enable-key --key-id <id>. Afterwards nothing can unwrap the ring.',
+      'Before that date, run aws kms cancel-key-deletion --key-id <id>, then aws kms enable-key --key-id <id>. After that date, nothing can unwrap the ring.',
     );
   }
   if (state === 'Disabled') {
     return error(
       'kms-disabled',
       `aws-kms: the key is disabled (key ${keyId})`,
-      'Enable the key: aws kms enable-key --key-id <id>. Servers stop sealing within minutes.',
+      'Enable the key: aws kms enable-key --key-id <id>. Otherwise, servers stop sealing within minutes.',
     );
   }
   if (state !== 'Enabled') {
     return error(
       'kms-state',
       `aws-kms: the key is in state ${state} (key ${keyId})`,
-      'Bring the key to the state Enabled.',
+      'Bring the key into the state Enabled.',
     );
   }
   if (isOther(usage, 'ENCRYPT_DECRYPT') || isOther(spec, 'SYMMETRIC_DEFAULT')) {

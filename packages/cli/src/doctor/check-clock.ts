@@ -1,7 +1,7 @@
 import type { ResolvedPolicy } from '@sealring/core/ring';
 import { error, type Finding, info, ok, warning } from './finding.ts';
 
-/** Compares this machine's clock with the dates of the answers of KMS and store. */
+/** Compares this machine's clock with the dates in the answers from the KMS and the store. */
 export class ServiceDates {
   readonly #wallMs: () => number;
   readonly #offByMs = new Map<string, number>();
@@ -26,7 +26,7 @@ export class ServiceDates {
       const seconds = Math.round(Math.abs(offByMs) / 1_000);
       const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} the clock of ${service}`;
       const remedy = `Synchronize the clock with NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
-      // The same tolerance as in members: an answer may be as old as its deadline, and its date is a whole second.
+      // The same tolerance as in members: an answer can be as old as its deadline allows, and dates have no fractions.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
       // Two clocks may differ in opposite directions.
       if (seconds > clockSkewSeconds / 2 + 1) return warning('clock', what, remedy);

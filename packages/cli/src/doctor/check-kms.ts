@@ -5,11 +5,11 @@ import type { CurrentVersion } from './check-versions.ts';
 import { error, type Finding, ok } from './finding.ts';
 import { kmsFinding, SIGNATURE_REMEDY } from './kms-findings.ts';
 
-/** A data key; and with the hash of the context that core appends for a KMS without encryption context. */
+/** Lengths of a data key, without and with the context hash that core appends for a KMS without encryption context. */
 const DATA_KEY_BYTES = 32;
 const BOUND_BYTES = 64;
 
-/** The result of a round trip, and the KMS key version that wrapped, if the key wrapper names it. */
+/** The result of a round trip, and the KMS key version that wrapped the data key, if the key wrapper names it. */
 export interface CheckedKms {
   readonly finding: Finding;
   readonly current?: CurrentVersion;
@@ -17,7 +17,7 @@ export interface CheckedKms {
 
 /**
  * Creates a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the
- * data key in the KMS if it can, the others wrap an existing one.
+ * data key in the KMS if it can; the others wrap an existing one.
  */
 export async function checkKms(
   wrapper: KeyWrapper,

@@ -9,7 +9,7 @@ export function checkProcess(config: SealringConfig, environment: Environment): 
   const findings: Finding[] = [];
   const logging = environment['GOOGLE_SDK_NODE_LOGGING'];
   if (logging !== undefined && logging !== '') {
-    const what = `GOOGLE_SDK_NODE_LOGGING is set ("${logging}"): Google's SDK prints requests and answers with data keys`;
+    const what = `GOOGLE_SDK_NODE_LOGGING is set ("${logging}"): Google's SDK prints requests and answers that contain data keys`;
     const remedy =
       'Unset GOOGLE_SDK_NODE_LOGGING on every server. If logs were kept while it was set, revoke the data keys.';
     const isUsed = keyWrappersOf(config).some(({ provider }) => provider === 'gcp-kms');
@@ -39,7 +39,7 @@ export function checkProcess(config: SealringConfig, environment: Environment): 
     findings.push(
       info(
         'botocore-logging',
-        'Python servers were not checked: at level DEBUG, the loggers of boto3 (botocore) print answers of the KMS with data keys',
+        'Python servers were not checked: at level DEBUG, the loggers of boto3 (botocore) print answers from the KMS that contain data keys',
         'Keep botocore above DEBUG on Python servers, and do not call boto3.set_stream_logger there.',
       ),
     );

@@ -17,7 +17,7 @@ import { type CurrentVersion, checkVersion, isOwn, refusedVersions, UnwrapRecord
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
-/** The longest start of the doctor's own codec, seconds. */
+/** The longest time that the doctor's own codec may take to start, seconds. */
 const START_SECONDS = 10;
 
 /** Checks the ring document: its name, its authenticity, its wraps, and the states of its keys. */
@@ -34,7 +34,7 @@ export async function checkRing(
       error(
         'ring-corrupt',
         `servers reject the stored document: ${ring.refusal}`,
-        'Running members overwrite it. Find out who wrote it, and remove that permission. If no member runs, use sealring import, or restore an older version (docs/terraform.md, "The drill").',
+        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member runs, use sealring import, or restore an older version (docs/terraform.md, "The drill").',
       ),
     ];
   }
@@ -43,7 +43,7 @@ export async function checkRing(
     return [
       error(
         'ring-other-name',
-        `the ring in the store is named "${ring.ring}", and this configuration has ringName "${name}"`,
+        `the ring in the store is named "${ring.ring}", but this configuration has ringName "${name}"`,
         'Set ringName to the name of the stored ring on every server, or configure another place for this ring.',
       ),
     ];
@@ -90,7 +90,7 @@ function ended(ring: RingDocument): Finding {
   return error(
     'ring-ended',
     `every key of the ring has expired or was revoked (${ring.entries.length} in the document): nothing seals or unseals`,
-    'A running member publishes a new key within minutes. If members run and none publishes one, run the doctor there: the cause is the clock, the KMS or the store.',
+    'A running member publishes a new key within minutes. If members run but none publishes one, run the doctor on one of their machines: the cause is the clock, the KMS or the store.',
   );
 }
 
@@ -158,7 +158,7 @@ function checkEntries(
           warning(
             'ring-keys-ignored',
             `${ignored.length} of ${ring.entries.length} keys in the document cannot be unwrapped: servers ignore them`,
-            'Find out who wrote them: they can write the store.',
+            'Find out who wrote these keys: their author can write the store.',
           ),
         ]),
     ...unverified.map((id) => {
@@ -180,7 +180,7 @@ function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[]
       error(
         'ring-unauthentic',
         `servers cannot start on the stored ring: ${store.detail}`,
-        'Running members overwrite it. Find out who wrote it, and remove that permission. If no member runs, use sealring import, or a new ring name.',
+        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member runs, use sealring import, or a new ring name.',
       ),
     ];
   }
@@ -202,13 +202,13 @@ function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[]
       return error(
         'ring-foreign-key',
         `the ring is wrapped by ${foreign.join(', ')}, which is not configured here`,
-        'Configure that KMS key (as keyId, or in alsoUnwrap of a new one), or create a ring with another name.',
+        'Configure that KMS key (as keyId, or in alsoUnwrap beside a new keyId), or create a ring with another name.',
       );
     }
     return error(
       'ring-wrap-corrupt',
       `a key of the ring cannot be unwrapped: ${failure.hint ?? failure.code ?? 'the wrapped key or its times were changed'}`,
-      'Running members overwrite it. If none runs, restore an older version. Find out who wrote it: ring name, times and wrapped key are bound together.',
+      'Running members overwrite the ring. If none runs, restore an older version. Find out who changed the key: ring name, times and wrapped key are bound together.',
     );
   });
 }
@@ -231,7 +231,7 @@ function checkWraps(config: SealringConfig, live: readonly RingEntry[]): readonl
       warning(
         'ring-missing-wraps',
         `${missing} of ${live.length} live keys are not wrapped by ${wrapper.provider} ${wrapper.keyId}`,
-        'Members add the missing wraps when they next publish. To do it now, run sealring rotate once every server has this key wrapper.',
+        'Members add the missing wraps when they next publish a key. To do it now, run sealring rotate once every server has this key wrapper.',
       ),
     ];
   });

@@ -12,7 +12,7 @@ interface SingleUseCheck {
   /** The clock skew in the ring's policy. */
   readonly clockSkewSeconds: number;
   readonly wallMs: number;
-  /** Deadline of a store that does not answer. */
+  /** Aborted if the store does not answer in time. */
   readonly signal: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   try {
     for (const expected of [true, false]) {
       const won = await within(check.signal, store.claim(id, until));
-      if (won) wrote.push('a claim of a random id in the single-use store, which ends by itself');
+      if (won) wrote.push('a claim of a random id in the single-use store, which expires by itself');
       if (won !== expected) return { findings: [...margin, unusable(won)], wrote: wrote.slice(0, 1) };
     }
   } catch (thrown) {
@@ -41,7 +41,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   return { findings: [...margin, usable], wrote };
 }
 
-/** Makes the same check as `RequestStateSecurity`, without which the proxy would not start. */
+/** Makes the check that `RequestStateSecurity` makes when the proxy starts: if it fails, the proxy does not start. */
 function marginOf({ clockSkewSeconds: margin }: SingleUseStore, clockSkewSeconds: number): readonly Finding[] {
   if (margin === undefined || margin >= clockSkewSeconds) return [];
   return [
@@ -81,13 +81,13 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
       return error(
         'single-use-unavailable',
         what,
-        'Check that the host or table exists, that the server is the primary, and check network and credentials.',
+        'Check that the host or table exists and that the server is the primary, and check the network and the credentials.',
       );
     case 'denied':
       return error(
         'single-use-denied',
         what,
-        'Grant the permission under "Least privilege" in the README of the store: it is separate from that on the ring.',
+        'Grant the permission under "Least privilege" in the README of the store: it is separate from the permissions on the ring.',
       );
     case 'corrupt':
       return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
@@ -98,7 +98,7 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
   }
 }
 
-/** @throws the signal's reason if it is aborted first: a claim takes no signal. */
+/** @throws the signal's reason if the signal is aborted first. Needed because a claim takes no signal. */
 function within<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

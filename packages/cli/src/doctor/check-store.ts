@@ -26,7 +26,7 @@ export async function checkRead(ring: RingStore, call: Call): Promise<StoreRead>
     const finding = warning(
       'store-absent',
       `the store has no ring (${ring.kind})`,
-      'Create it: sealring init. If there was one, restore it instead: a new ring unseals no token of the old one.',
+      'Create one: sealring init. If there was one before, restore it instead: a new ring cannot unseal tokens of the old one.',
     );
     return { kind: 'absent', finding };
   } catch (thrown) {
@@ -35,9 +35,9 @@ export async function checkRead(ring: RingStore, call: Call): Promise<StoreRead>
 }
 
 /**
- * Checks the permission to write without a change: a write "only if absent" must end in a conflict while there is a ring,
- * and only a caller that may write gets that answer. If a store accepts it, the store receives the document that it
- * already has.
+ * Checks the permission to write without changing the ring: while there is a ring, a write "only if absent" must end in
+ * a conflict, and only a caller with permission to write gets that answer. If a store accepts the write nevertheless,
+ * it receives the document that it already has.
  */
 export async function checkWritePermission(ring: RingStore, document: string, call: Call): Promise<Finding> {
   try {
@@ -182,13 +182,13 @@ function storeFinding(ring: RingStore, thrown: unknown, permission: string): Fin
         return error(
           'store-no-table',
           what,
-          `Create the table as the README of @sealring/${ring.kind} describes, or correct its name; for DynamoDB also check account and region.`,
+          `Create the table as the README of @sealring/${ring.kind} describes, or correct its name; for DynamoDB, also check the account and the region.`,
         );
       }
       return error(
         'store-unavailable',
         what,
-        'Check that the host, bucket or table exists, that the server is the primary, and check network and credentials.',
+        'Check that the host, bucket or table exists and that the server is the primary, and check the network and the credentials.',
       );
     case 'read-only':
       return error(
@@ -211,6 +211,6 @@ export function unprobed({ kind }: RingStore): Finding {
   return info(
     'store-swap',
     `a complete compare-and-swap was not tested: no probe is configured (${kind})`,
-    'Configure a probe in the configuration file, if the role may write there.',
+    'Configure a probe in the configuration file, in a place that the role may write to.',
   );
 }

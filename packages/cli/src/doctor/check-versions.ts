@@ -49,7 +49,7 @@ export function checkVersion(
   return [
     warning(
       'kms-version',
-      `${wrapper.provider} now wraps with version ${current}, and the newest key of the ring is wrapped by ${last}`,
+      `${wrapper.provider} now wraps with version ${current}, but the newest key of the ring is wrapped by ${last}`,
       `${whatMembersDo(isKnown, times.keyVersionEverySeconds, due)} To rotate now, run sealring rotate. Do not disable or destroy versions that are still needed: ${needed}.`,
     ),
   ];
@@ -92,7 +92,7 @@ export class UnwrapRecorder {
     };
   }
 
-  /** Why the KMS refused to unwrap a key; undefined if it did not, or the wrap is corrupt. */
+  /** Why the KMS refused to unwrap a key; undefined if it did not refuse, or if the wrap is corrupt. */
   refusalOf({ wraps }: RingEntry): Refusal | undefined {
     for (const wrap of wraps) {
       const failure = this.#failures.get(textOf(wrap));
@@ -112,7 +112,7 @@ interface Refusal {
   readonly version: string;
 }
 
-/** The live keys that the KMS did not unwrap because it refused their KMS key version or did not answer. */
+/** The findings for live keys that the KMS did not unwrap: it refused their KMS key version, or did not answer. */
 export function refusedVersions(keys: readonly RingEntry[], recorder: UnwrapRecorder): readonly Finding[] {
   const byVersion = new Map<string, { readonly failure: KmsFailure; readonly keys: RingEntry[] }>();
   for (const key of keys) {
@@ -130,7 +130,7 @@ export function refusedVersions(keys: readonly RingEntry[], recorder: UnwrapReco
     return error(
       'kms-version-refused',
       `${many} wrapped by a KMS key version that cannot be used: ${kmsLineOf(failure)} (key ${version})`,
-      `${versionRemedy(failure.provider)} It is needed until ${until}: without it, servers that start reject the tokens of these keys. A destroyed version cannot be restored, and its tokens are lost.`,
+      `${versionRemedy(failure.provider)} The version is needed until ${until}: without it, servers that start reject the tokens of these keys. A destroyed version cannot be restored, and its tokens are lost.`,
     );
   });
 }
@@ -144,7 +144,7 @@ function versionRemedy(provider: string): string {
     case 'vault-transit':
       return "Lower the transit key's min_decryption_version to that version or below.";
     default:
-      return 'Enable it again.';
+      return 'Enable the version again.';
   }
 }
 

@@ -25,7 +25,7 @@ const PATIENCE = 2;
  * Checks everything that a server needs to work on a ring. Each finding has a remedy. Writes nothing to the ring; with a
  * probe, it writes to the place of the probe and removes what it wrote; with a single-use store, it claims a random id.
  *
- * @param config - The options that the servers pass to `createKmsCodec`. They are not closed.
+ * @param config - The options that the servers pass to `createKmsCodec`. Their stores and key wrappers are not closed.
  * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding and is not thrown.
  *
  * @example

@@ -27,7 +27,7 @@ export interface DoctorReport {
   readonly role: 'member' | 'reader';
   /** All findings, in the order of the checks. */
   readonly findings: readonly Finding[];
-  /** A write of the doctor, and its place. The doctor removed it again, unless a finding says otherwise. */
+  /** What the doctor wrote, and where; also whether it removed that again. A single-use claim expires by itself. */
   readonly wrote: readonly string[];
 }
 

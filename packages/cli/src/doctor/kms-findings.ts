@@ -30,7 +30,7 @@ export function kmsFinding(failure: KmsFailure, keyId: string): Finding {
       return error(
         'kms-corrupt',
         what,
-        `The answer to ${operation} failed a check. Make sure that nothing between here and the KMS changes it, and that this is the configured key.`,
+        `The answer to ${operation} failed a check. Make sure that nothing between here and the KMS changes it, and that the configuration names the right key.`,
       );
   }
 }
@@ -111,7 +111,7 @@ function deniedFinding(failure: KmsFailure, what: string): Finding {
         'kms-denied',
         what,
         `Grant ${kmsPermission(provider, operation)} to the role of the servers, in its own policy and in the policy of the ` +
-          'key. A condition on the ring name must have the ring name of this configuration.',
+          'key. A condition on the ring name must match the ring name of this configuration.',
       );
   }
 }
@@ -120,7 +120,7 @@ function disabledRemedy(provider: string, code: string | undefined): string {
   if (provider === 'aws-kms') {
     return code === 'KMSInvalidStateException'
       ? 'If the key is pending deletion, run aws kms cancel-key-deletion --key-id <id>, then aws kms enable-key --key-id <id>, before the waiting period ends.'
-      : 'Enable the key: aws kms enable-key --key-id <id>. Servers stop sealing within minutes.';
+      : 'Enable the key: aws kms enable-key --key-id <id>. Otherwise, servers stop sealing within minutes.';
   }
   if (provider === 'gcp-kms') {
     return 'Enable or restore the key version: gcloud kms keys versions enable (or restore, if its destruction is scheduled).';
@@ -128,5 +128,5 @@ function disabledRemedy(provider: string, code: string | undefined): string {
   if (provider === 'azure-key-vault') {
     return 'Enable the key version: az keyvault key set-attributes --enabled true; recover a deleted key with az keyvault key recover.';
   }
-  return 'Enable the KMS key again. Servers stop sealing within minutes.';
+  return 'Enable the KMS key again. Otherwise, servers stop sealing within minutes.';
 }

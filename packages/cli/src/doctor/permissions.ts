@@ -1,4 +1,4 @@
-/** Each provider's name of the permission for an operation, from the tables in the adapters' READMEs. */
+/** Each provider's name for the permission that an operation needs, from the tables in the adapters' READMEs. */
 const KMS_PERMISSIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'aws-kms': { generate: 'kms:GenerateDataKey', wrap: 'kms:Encrypt', unwrap: 'kms:Decrypt' },
   'gcp-kms': {
@@ -17,9 +17,9 @@ const KMS_PERMISSIONS: Readonly<Record<string, Readonly<Record<string, string>>>
 };
 
 const READ_PERMISSIONS: Readonly<Record<string, string>> = {
-  s3: 's3:GetObject on the object, and s3:ListBucket on the bucket: without it S3 answers "denied" if the ring is missing',
+  s3: 's3:GetObject on the object, and s3:ListBucket on the bucket: without the latter, S3 answers "denied" if the ring is missing',
   dynamodb: 'dynamodb:GetItem on the table, for the item of this ring',
-  gcs: 'storage.objects.get, and storage.objects.list: without it Cloud Storage answers "denied" if the ring is missing',
+  gcs: 'storage.objects.get, and storage.objects.list: without the latter, Cloud Storage answers "denied" if the ring is missing',
   'azure-blob': 'blobs/read on the container or the blob',
   kubernetes: 'the verb get on the Secret or ConfigMap, by its name',
   redis: 'the commands that the README of @sealring/redis lists, on the key of the ring',

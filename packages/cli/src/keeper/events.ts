@@ -1,7 +1,7 @@
 import type { StatusProblem } from '../ring/status.ts';
 import { longTime } from '../terminal/long-time.ts';
 
-/** Reports of a keeper, one line each. A key has its name; nothing is secret. */
+/** Reports of a keeper, one line each. They name keys, and contain no secret. */
 export type KeeperEvent =
   | { readonly event: 'health'; readonly url: string }
   | {

@@ -39,7 +39,7 @@ export class HealthLog {
     for (const [name, listener] of Object.entries(this.#listeners)) subscribe(name, listener);
   }
 
-  /** Call it once, when the codec has started: what the ring had before is not reported. */
+  /** Call this once, when the codec has started: keys and revocations that the ring already had are not reported. */
   begin(health: CodecHealth): void {
     for (const { id, state } of health.keys) {
       const name = keyName(id);

@@ -23,9 +23,9 @@ export interface PolicyFigures {
   readonly refusedUnseal: number;
   /** The longest time from a revocation to the last use of the key by a server that can read the ring. */
   readonly revoked: number;
-  /** Keys in the ring, without requested rotations. */
+  /** The most keys that the ring has if no rotation is requested. */
   readonly keys: number;
-  /** KMS checks and new keys. */
+  /** Calls for KMS checks and for new keys. */
   readonly kmsCallsPerServerDay: number;
   /** In addition: checks for a new version of the KMS key, one `wrap` each, with providers that have versions. */
   readonly versionChecksPerServerDay: number;
@@ -73,7 +73,7 @@ export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
   };
 }
 
-/** Such a check follows a KMS check, on average half an interval after it is due. */
+/** Each of these checks follows a KMS check: on average, half a KMS check interval after its own due time. */
 function versionChecks(every: number, prove: number): number {
   return every === 0 ? 0 : DAY_SECONDS / (JITTER * Math.max(prove, every + prove / 2));
 }

@@ -42,7 +42,7 @@ function valueFor(schema: unknown): unknown {
   }
 }
 
-/** Allowed types of the items of a list. */
+/** The values that the items of a list may have; a text if any value is allowed. */
 function choicesOf(items: unknown): readonly unknown[] {
   const [values, titled] = [member(items, 'enum'), member(items, 'anyOf') ?? member(items, 'oneOf')];
   if (Array.isArray(values)) return values;

@@ -13,7 +13,7 @@ export function otherParams({ method, params }: Target): readonly (Target | unde
   );
 }
 
-/** The value, once for each text, number and boolean in it, with another one in its place. */
+/** Copies of the value, one for each part, with that part replaced; undefined for a part that cannot be changed. */
 function othersOf(value: unknown): readonly unknown[] {
   if (typeof value === 'string') return [`${value}1`];
   if (typeof value === 'number') return [value + 1];

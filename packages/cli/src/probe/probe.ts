@@ -23,7 +23,7 @@ export interface CheckResult {
 /** The options of a probe. */
 export interface ProbeInput {
   readonly target: Target;
-  /** The same target for another purpose; undefined to change the arguments of {@link target}. */
+  /** A target for which the state must be refused; undefined to change each argument of {@link target} instead. */
   readonly otherTarget: Target | undefined;
   /** The input responses of the second round; undefined to agree to every question. */
   readonly answers: Record<string, unknown> | undefined;
@@ -38,12 +38,12 @@ type Asked = Outcome & { readonly kind: 'asked' };
 /** How many times each attack is tried: of several servers behind one address, perhaps only one is protected. */
 const TRIES = 2;
 
-/** Attacks a server with its own states. Each attack has its own state: a server may accept a state only once. */
+/** Attacks a server with its own states. Each attack uses a new one, since a server may accept a state only once. */
 export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
   #first: Asked | undefined;
-  /** The answers of first rounds. */
+  /** The states that the server sent in first rounds. */
   readonly #states: string[] = [];
   #readable = 0;
 
@@ -65,14 +65,15 @@ export class Probe {
   }
 
   #encryption(): CheckResult {
-    // One may look like text, compressed or not, by chance.
+    // A single state may look like text, compressed or not, by chance.
     const hole =
       this.#readable > 1
         ? 'the client can read the state'
         : new Set(this.#states).size < this.#states.length
           ? 'two calls get the same state'
           : undefined;
-    const remedy = 'Seal the state: protectRequestState, createProtectedMcpServer or protectFetch of @sealring/mcp do.';
+    const remedy =
+      'Seal the state with protectRequestState, createProtectedMcpServer or protectFetch of @sealring/mcp.';
     return hole === undefined
       ? { id: 'encryption', verdict: 'ok', what: 'the client cannot read the state' }
       : { id: 'encryption', verdict: 'hole', what: hole, remedy };
@@ -83,7 +84,7 @@ export class Probe {
     for (const share of [0.2, 0.5, 0.8]) {
       const state = altered(await this.#state(), share);
       if (state === undefined || !(await this.#succeeds(state, {}))) continue;
-      const remedy = 'Authenticate the state: protectRequestState or protectFetch of @sealring/mcp does.';
+      const remedy = 'Authenticate the state with protectRequestState or protectFetch of @sealring/mcp.';
       return { id: 'tampering', verdict: 'hole', what: 'a state that was changed is accepted', remedy };
     }
     return await this.#refused('tampering', 'a state that was changed is refused', {});
@@ -103,7 +104,7 @@ export class Probe {
         continue;
       }
       if (await this.#succeeds(await this.#state(), { target: other, first: control })) {
-        const remedy = 'Bind the state to the request: protectRequestState or protectFetch of @sealring/mcp does.';
+        const remedy = 'Bind the state to the request with protectRequestState or protectFetch of @sealring/mcp.';
         return { id, verdict: 'hole', what: 'a state for other arguments is accepted', remedy };
       }
       const result = await this.#refused(id, 'a state for other arguments is refused', { target: other });
@@ -113,7 +114,7 @@ export class Probe {
     if (checked === others.length && checked > 0) {
       return { id, verdict: 'ok', what: 'a state for other arguments is refused' };
     }
-    const some = `${checked} of ${others.length} changes of the arguments are refused, the others could not be tried`;
+    const some = `${checked} of ${others.length} changes of the arguments are refused; the others could not be tried`;
     return { id, verdict: 'unchecked', what: checked === 0 ? what : some, remedy: OTHER_ARGUMENTS };
   }
 
@@ -140,7 +141,8 @@ export class Probe {
     const id = 'expiry';
     const { lifetimeSeconds } = this.#input;
     if (lifetimeSeconds === undefined) {
-      const remedy = 'Pass --lifetime with the number of seconds that a state is accepted; the probe waits that long.';
+      const remedy =
+        'Pass --lifetime with the number of seconds for which a state is accepted; the probe waits that long.';
       return { id, verdict: 'unchecked', what: 'the lifetime of a state is unknown', remedy };
     }
     const state = await this.#state();
@@ -153,8 +155,8 @@ export class Probe {
   }
 
   /**
-   * The result of attacks that all failed. A server that does not accept its own state for the same call either shows
-   * nothing, for example because the call has taken effect or the access token has expired.
+   * The result of attacks that all failed. The refusals show nothing if the server does not accept its own state for
+   * the same call either, for example because the call has taken effect or the access token has expired.
    */
   async #refused(
     id: CheckId,
@@ -182,7 +184,9 @@ export class Probe {
       throw new Failure('not-probed', `the server does not ask for input (${describe(outcome)})`);
     }
     this.#first = outcome;
-    if (typeof outcome.state !== 'string') throw new Failure('not-probed', 'the server asks without a requestState');
+    if (typeof outcome.state !== 'string') {
+      throw new Failure('not-probed', 'the server asks for input without a requestState');
+    }
     this.#states.push(outcome.state);
     return outcome.state;
   }
@@ -210,7 +214,7 @@ export class Probe {
     return outcome;
   }
 
-  /** Whether the server used the state: it neither refused it nor asked again as if there were none. */
+  /** Whether the server used the state, rather than refuse it or ask again as if it had received none. */
   #isAccepted(outcome: Outcome, first: Asked | undefined = this.#first): boolean {
     if (outcome.kind === 'asked') return !isDeepStrictEqual(outcome.questions, first?.questions);
     return outcome.kind === 'done' && !outcome.isError;
@@ -224,12 +228,12 @@ interface Attack {
 }
 
 const ANSWERS =
-  'pass --answers with input responses that it accepts, for a call that can be repeated and asks another question in each round';
+  'pass --answers with input responses that the server accepts, for a call that can be repeated and asks a different question in each round';
 const OTHER_ARGUMENTS =
   'Pass --other-arguments or --other-resource for another call in which the server asks for input.';
 
 function describe(outcome: Outcome): string {
   if (outcome.kind === 'refused') return outcome.why;
-  if (outcome.kind === 'asked') return 'it asks the same again';
+  if (outcome.kind === 'asked') return 'it asks the same questions again';
   return outcome.isError ? 'the tool reports an error' : 'it completes the call';
 }

@@ -59,7 +59,7 @@ export class ProbedServer {
       message = await answerOf(response, this.#lastId);
     } catch (error) {
       if (error instanceof Failure) throw error;
-      // Neither the message nor the cause: they may quote the address with a secret in it.
+      // Leaves out the message and the cause: they may quote the address, which may contain a secret.
       throw new Failure('not-probed', `the server did not answer (${error instanceof Error ? error.name : 'unknown'})`);
     }
     return outcomeOf(message, response.status);
@@ -91,7 +91,7 @@ function outcomeOf(message: unknown, status: number): Outcome {
   return { kind: 'done', isError: member(result, 'isError') === true };
 }
 
-/** A text would be printed: it could hide or forge lines of the report on a terminal. */
+/** Only a number is printed: a text could hide or forge lines of the report on a terminal. */
 function codeOf(error: unknown): string {
   const code = member(error, 'code');
   return typeof code === 'number' ? String(code) : 'without a code';
@@ -116,7 +116,7 @@ async function answerOf(response: Response, id: number): Promise<unknown> {
     if (length > MAX_ANSWER_LENGTH) throw new Failure('not-probed', 'the answer of the server is too large');
     if (isStream) parser.feed(part);
     else text += part;
-    // The server may not end the stream.
+    // The server might not end the stream.
     if (found !== undefined) break;
   }
   return isStream ? found : parsed(text);

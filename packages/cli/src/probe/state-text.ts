@@ -8,12 +8,12 @@ const TEXT_SHARE = 0.8;
 const LARGEST_TEXT = 16_777_216;
 /** Fewer bytes may be raw DEFLATE data by chance: it has no checksum. */
 const SHORTEST_COMPRESSED = 16;
-/** An authentication tag may follow what is compressed. */
+/** An authentication tag may follow the compressed data. */
 const LONGEST_TAG = 32;
-/** A state without a part of this length holds no key id and no authentication tag, and is no random handle either. */
+/** A state without a part of this length holds no key id and no authentication tag, and is not a random handle. */
 const SHORTEST_TOKEN = 16;
 
-/** Whether anyone can read the state: it is text, or text in base64 or hexadecimal, whole or in a part of it, also compressed. */
+/** Whether anyone can read the state: all or part of it is text, plain or encoded, also compressed, or it is short. */
 export function isReadable(state: string): boolean {
   // No encoding of bytes has other characters.
   if (!/^[\w.~*+/=:-]*$/.test(state)) return true;
@@ -33,7 +33,7 @@ export function altered(state: string, share: number): string | undefined {
   return state.slice(0, at) + next(state[at] ?? '') + state.slice(at + 1);
 }
 
-/** The fourth one after it. A hexadecimal digit becomes another hexadecimal digit. */
+/** The fourth character after this one in its group, so that a hexadecimal digit becomes another one. */
 function next(character: string): string {
   const alphabet = ['ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ', 'abcdef', 'ghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
     one.includes(character),

@@ -44,11 +44,11 @@ export interface Hop {
 }
 
 /**
- * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. The proxy
- * bases no decision on them, because a client can send them too.
+ * Adds `X-Forwarded-For`, `-Proto` and `-Host`. Values that another proxy in front has set are kept, because TLS may
+ * end there. This proxy bases no decision on these headers, because a client can also send them.
  */
 export function addForwarded(headers: Headers, { address, host }: Hop): void {
-  // An IPv4 client of a socket for IPv6.
+  // A socket for IPv6 shows the address of an IPv4 client with this prefix.
   if (address !== undefined) headers.append('x-forwarded-for', address.replace(/^::ffff:(?=[\d.]+$)/, ''));
   if (!headers.has('x-forwarded-proto')) headers.set('x-forwarded-proto', 'http');
   if (host !== undefined && !headers.has('x-forwarded-host')) headers.set('x-forwarded-host', host);

@@ -26,16 +26,16 @@ export interface ListenerOptions {
    * otherwise any name.
    */
   readonly allowedHosts: readonly string[];
-  /** Longest time in which a client with a request neither sends nor reads anything. Milliseconds. */
+  /** The longest time for which a client may neither send nor read anything during a request. Milliseconds. */
   readonly stalledMs: number;
-  /** Headers of which a request may have one value. */
+  /** Headers for which a request may have only one value. */
   readonly singleHeaders: readonly string[];
   readonly handler: (request: Request, exchange: Exchange) => Promise<Response>;
   /** Called for an answer that could not be sent completely. */
   readonly onFailure: (message: string) => void;
 }
 
-/** An HTTP server whose requests end before it does. */
+/** An HTTP server that lets requests in progress end before it stops. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
@@ -46,7 +46,8 @@ export class Listener {
     this.#options = options;
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
-    // No limit besides their size: Node.js 20 leaves out headers after the first thousand, a second value of one among them.
+    // No limit on their number, only on their size: Node.js 20 leaves out headers after the first thousand, and one of
+    // them may be the second value of a header that must have only one.
     this.#server.maxHeadersCount = 0;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     // A client that does not read keeps its whole answer in memory.
@@ -56,7 +57,7 @@ export class Listener {
   /** @returns the address. @throws {Failure} if it cannot listen. */
   async listen(port: number): Promise<string> {
     const url = await listening(this.#server, this.#options.host, port);
-    // Not by `host`, which may be any name or spelling of an address.
+    // Determined from the bound address, not from `host`, which may be any name or spelling of an address.
     this.#isLocal = isLoopback((this.#server.address() as AddressInfo).address);
     return url;
   }
@@ -113,7 +114,7 @@ export class Listener {
 
 /**
  * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
- * pages could call the server. The upstream server cannot check it: it gets its own name.
+ * pages could call the server. The upstream server cannot check that header: it receives its own name there.
  */
 function isAllowed(
   header: string | undefined,
@@ -130,10 +131,10 @@ function hostnameOf(header = ''): string {
   return URL.canParse(`http://${header}`) ? new URL(`http://${header}`).hostname.replaceAll(/^\[|\]$/g, '') : '';
 }
 
-/** @returns the answer to a request that has no web-standard form. */
+/** The request in web-standard form, or the answer to a request that has no such form. */
 function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSignal): Request | Response {
   const { method = 'GET', url = '', headers: parsed, rawHeaders } = incoming;
-  // Only a path is allowed, because an address would name another server.
+  // Only a path is allowed, because a complete URL could name another server.
   if (!url.startsWith('/')) return plain(400, 'the request names no path');
   const headers = endToEndHeaders(rawHeaders);
   const isSent = parsed['content-length'] !== undefined || parsed['transfer-encoding'] !== undefined;
@@ -153,7 +154,7 @@ async function* partsOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
     // A body that is not read to its end is not destroyed: the connection is needed for the answer.
     yield* incoming.iterator({ destroyOnReturn: false });
   } finally {
-    // Consumes the rest of the body, or the client would wait for it and the connection would be stuck.
+    // Consumes the rest of the body: otherwise, the client would wait to send it, and the connection would be stuck.
     incoming.resume();
   }
 }
@@ -174,7 +175,7 @@ function plain(status: number, text: string): Response {
   return new Response(`${text}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-/** Returns only the class of an unknown error, because its message may quote input of a client. */
+/** Returns only the class of an unknown error, because its message may quote client input. */
 function messageOf(error: unknown): string {
   if (error instanceof UpstreamFailure) return error.message;
   return `an answer failed (${error instanceof Error ? error.name : 'unknown'})`;

@@ -13,8 +13,8 @@ const AUTHORIZATION = 'authorization';
 export const BY_AUTHORIZATION: PrincipalSource = { header: AUTHORIZATION };
 
 /**
- * Returns the function that determines the principal of a request; null for a server without users. The texts cannot be
- * mistaken for principals of access tokens, which are JSON arrays.
+ * Returns the function that determines the principal of a request; null for a server without users. Its results cannot
+ * be mistaken for principals of access tokens, which are JSON arrays.
  *
  * @param report - Called for a request without a user, whose state is refused with the reason `principal binding error`.
  */

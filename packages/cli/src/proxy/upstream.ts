@@ -6,12 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { addForwarded, endToEndHeaders, type Hop } from './headers.ts';
 
-/** Unused connections are closed after this time: before most servers close them, so that no request meets a closed one. */
+/** Unused connections are closed after this time, before most servers close them: no request meets a closed one. */
 const UNUSED_MS = 4_000;
 /** Statuses of answers without a body. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
-/** Time limit for the upstream server. Milliseconds. */
+/** Time limits for the upstream server. Milliseconds. */
 export interface UpstreamTimeouts {
   /** The longest wait until its answer begins. */
   readonly responseMs: number;
@@ -64,7 +64,7 @@ export class Upstream {
     const onAbort = (): void => void outgoing.destroy();
     signal.addEventListener('abort', onAbort, { once: true });
     outgoing.once('close', () => signal.removeEventListener('abort', onAbort));
-    // Once the answer has begun, its body fails as well.
+    // An error after the answer has begun also makes its body fail, so it is reported there.
     outgoing.on('error', () => undefined);
     try {
       return responseOf(request, await this.#answer(outgoing, body), signal);
@@ -111,7 +111,7 @@ export class Upstream {
 
 type Body = Uint8Array | NodeReadableStream<Uint8Array> | null;
 
-/** A body that was rewritten is in memory: some servers require its length. Any other body is streamed. */
+/** A rewritten body is read into memory, because some servers require its length. Any other body is streamed. */
 async function bodyOf(request: Request, hasLength: boolean): Promise<Body> {
   if (request.body === null) return null;
   if (hasLength && !request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());

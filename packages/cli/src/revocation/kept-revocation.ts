@@ -5,7 +5,7 @@ import { readDocument } from '../ring/document.ts';
 import type { Observation } from './recorded-ring.ts';
 
 const READ_EVERY_MS = 4_000;
-/** Added to refreshEverySeconds, for replication delays of the store and for clocks. */
+/** Added to refreshEverySeconds, for replication delays of the store and for differences between clocks. */
 const MARGIN_SECONDS = 60;
 /** The command gives up after this many times the wait. */
 const MAX_WAITS = 3;
@@ -16,7 +16,7 @@ export interface RevokedKey {
   readonly unsealsUntil: Date;
 }
 
-/** The time and the wait, which a test replaces. */
+/** The clock and the wait, which tests replace. */
 interface Time {
   /** Milliseconds, monotonic. */
   now(): number;
@@ -36,7 +36,7 @@ export interface KeepOptions {
   readonly onProgress: (progress: KeepProgress) => void;
 }
 
-/** The number of reads of the store, and how long it has kept the revocation. */
+/** How long the store has kept the revocation so far, how long it must keep it, and how often it has lost it. */
 export interface KeepProgress {
   readonly keptSeconds: number;
   readonly waitSeconds: number;
@@ -50,8 +50,8 @@ export function waitSecondsFor(refreshEverySeconds: number): number {
 }
 
 /**
- * Waits until a store has kept a revocation for so long that every server has read it. A restored copy or a failover can
- * bring back an older ring without the revocation; a running member writes it again, so a member runs during the wait.
+ * Waits until a store has kept a revocation long enough for every server to have read it. A restored copy or a failover
+ * can bring back an older ring without the revocation. A member runs during the wait, to write the revocation again.
  */
 export class KeptRevocation {
   #last: Observation = { kind: 'absent' };
@@ -83,7 +83,7 @@ export class KeptRevocation {
     this.#accept(this.#lastWritten);
     this.#judge();
     for (;;) {
-      // A failure of the store is observed, too.
+      // A failure of the store has been reported to `observe`.
       await refresh().catch(() => undefined);
       await this.#verifyUnknown(verifies);
       const keptMs = this.#keptSince === undefined ? 0 : time.now() - this.#keptSince;
@@ -119,7 +119,10 @@ export class KeptRevocation {
     return isUnknown ? 'unknown' : 'kept';
   }
 
-  /** Another member may have certified the revocation with another time; anyone who can write the store may have forged it. */
+  /**
+   * Verifies an unknown certificate: another member may have certified the revocation with another time, or someone who
+   * can write the store may have forged it.
+   */
   async #verifyUnknown(verifies: (document: string) => Promise<boolean>): Promise<void> {
     const last = this.#last;
     if (last.kind !== 'document' || this.#verdictOn(last.text) !== 'unknown') return;
@@ -166,7 +169,7 @@ const INTERRUPTED =
   'the revocation was written, but the wait until every server has read it was interrupted. Check with "sealring status" ' +
   'that the key is still revoked';
 
-/** One line for each certificate of a revocation: only the one of the revoked key itself, if there is one. */
+/** One line for each certificate of a revocation, but only for that of the revoked key itself if it has one. */
 function certificatesIn(ring: RingDocument, id: string): readonly string[] {
   const revoked = ring.entries.find((key) => key.id === id)?.revoked;
   if (revoked === undefined) return [];

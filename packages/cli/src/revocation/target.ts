@@ -8,7 +8,7 @@ export type RevocationTarget = { readonly key: string } | { readonly before: Dat
 /** A time later than the creation of any key: a document has four digits for a year. */
 export const END_OF_TIME: Date = new Date('9999-12-31T23:59:59Z');
 
-/** The keys that a revocation ends: not those that are revoked already, unless one is named. @throws {UsageError} */
+/** The keys to revoke. A key that is already revoked is included only if it is named. @throws {UsageError} */
 export function keysToRevoke(
   target: RevocationTarget,
   keys: readonly KeyHealth[],

@@ -1,7 +1,7 @@
 import { compareAge, parseDocument, type RingDocument, type RingEntry } from '@sealring/core/ring';
 import { storeFailureOf } from '../foreign-error.ts';
 
-/** The parsed ring document, of any ring name; or the reason why members reject it. */
+/** The parsed ring document, whatever its ring name, or the reason why members reject it. */
 export function parsedDocument(text: string): RingDocument | { readonly refusal: string } {
   try {
     return parseDocument(text);

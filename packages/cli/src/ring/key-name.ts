@@ -11,7 +11,7 @@ export function withKeyNames(text: string, ids: readonly string[]): string {
   return ids.reduce((before, id) => before.replaceAll(id, keyName(id)), text);
 }
 
-/** Finds a key by its name, by its id, or by the number that the metric `sealring.ring.sealing_key.fingerprint` has. */
+/** Finds a key by its name, by its id, or by its number in the metric `sealring.ring.sealing_key.fingerprint`. */
 export function keyNamed<Key extends { readonly id: string }>(text: string, keys: readonly Key[]): Key | undefined {
   return (
     keys.find(({ id }) => keyName(id) === text) ??

@@ -12,16 +12,16 @@ const LIMITS = { timeoutMs: 2_000, maxBytes: 256 * 1024 };
 /** The health that one server reports. */
 export interface MemberHealth {
   readonly member: string;
-  /** The members of `codec.health()` that its answer has; absent if it did not answer with them. */
+  /** The fields of `codec.health()` in its answer; absent if there was no such answer. */
   readonly health?: Pick<CodecHealth, 'status' | 'ready' | 'canSeal' | 'canUnseal'> & {
     /** The name of the key. */
     readonly sealingKey: string | undefined;
     readonly sealUntil: string | undefined;
     readonly lastError: string | undefined;
-    /** Problems that need an operator. */
+    /** Problems that an operator must solve. */
     readonly problems: readonly MemberProblem[];
   };
-  /** The reason of a missing answer. */
+  /** Why there is no usable answer. */
   readonly failure?: string;
 }
 
@@ -32,10 +32,10 @@ interface MemberProblem {
   readonly remedy: string;
 }
 
-/** Most problems shown for one server: there are fewer kinds. */
+/** The most problems that are shown for one server. There are fewer kinds of problems. */
 const MAX_PROBLEMS = 16;
 
-/** @throws {UsageError} unless it is an http(s) address without a user and a password. */
+/** @throws {UsageError} unless it is an http(s) address without a user or a password. */
 export function checkMemberUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
@@ -48,7 +48,7 @@ export function checkMemberUrl(text: string): string {
   return text;
 }
 
-/** Asks every server for its `codec.health()`, all at once. Never rejects: no answer is part of the result. */
+/** Asks every server for its `codec.health()`, all at once. Never rejects: a result says if a server did not answer. */
 export function askMembers(urls: readonly string[]): Promise<readonly MemberHealth[]> {
   return Promise.all(urls.map(ask));
 }
@@ -66,7 +66,7 @@ async function ask(member: string): Promise<MemberHealth> {
     : { member, health };
 }
 
-/** Checks each member of an answer, which anyone on the network can have sent. */
+/** Checks each field of an answer, which anyone on the network could have sent. */
 function healthIn(text: string): MemberHealth['health'] | undefined {
   const health = parsed(text);
   const { status, ready, canSeal, canUnseal, sealingKey, sealUntil, lastError, problems } = health;

@@ -35,10 +35,10 @@ export async function openForServer(config: SealringConfig, signal: AbortSignal)
   }
 }
 
-/** The longest start of a codec, seconds. A server may wait longer; a command or a probe must answer soon. */
+/** The longest time that a codec may take to start, seconds. A server can wait longer; a command must answer soon. */
 const MAX_START_SECONDS = 30;
 
-/** Starts a codec with any options. `what` describes the operation in progress and errors. */
+/** Starts a codec with any options. `what` names the operation, for progress and for errors. */
 export async function openWith(what: string, options: KmsCodecOptions): Promise<KmsCodec> {
   const rejection = await rejectionOfOptions(options);
   if (rejection !== undefined) throw new UsageError(rejection);

@@ -8,7 +8,7 @@ export interface Rotation {
    */
   readonly state: 'due-later' | 'late' | 'overdue' | 'stopped';
   readonly due: Date;
-  /** A description in one sentence, for `late` and worse states. */
+  /** A description in one sentence. */
   readonly detail: string;
 }
 
@@ -33,7 +33,7 @@ export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: numbe
   }
   // Members wait up to refreshEverySeconds, and again after a failed attempt.
   if (lateMs > 2 * times.refreshEverySeconds * 1_000) {
-    return { state: 'late', due, detail: `a rotation was due at ${due.toISOString()}, and no member has made it yet` };
+    return { state: 'late', due, detail: `a rotation was due at ${due.toISOString()}, but no member has rotated yet` };
   }
   return { state: 'due-later', due, detail: `the next rotation is due at ${due.toISOString()}` };
 }

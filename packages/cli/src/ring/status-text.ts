@@ -43,7 +43,7 @@ export function statusText(status: RingStatus, paint: Paint): string {
   ].join('\n');
 }
 
-/** A revoked key ends when it is revoked. */
+/** When a key ends, or `?` if that is unknown. A revoked key ends when it is revoked. */
 function endOf(date: Date | undefined, near: Date): string {
   return date === undefined ? '?' : shortTime(date, near);
 }

@@ -15,13 +15,13 @@ export interface RingStatus {
   readonly ring: string;
   readonly store: string;
   readonly at: Date;
-  /** `ok`: nothing to do. `attention`: it works, and `problems` lists what to do. `failing`: no key may seal. */
+  /** `ok`: nothing to do. `attention`: it works, but `problems` lists what to do. `failing`: no key may seal. */
   readonly condition: 'ok' | 'attention' | 'failing';
   /** The name of the key that members seal with. */
   readonly sealingKey: string | undefined;
   readonly nextRotation: Date | undefined;
   readonly keys: readonly StatusKey[];
-  /** Problems that need an operator, each with its remedy. */
+  /** Problems that an operator must solve, each with its remedy. */
   readonly problems: readonly StatusProblem[];
   /** Number of keys in the document, of at most 64; undefined while the store cannot be read. */
   readonly storedKeys: number | undefined;
@@ -44,8 +44,8 @@ interface StatusKey extends RingKey {
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
 /**
- * When each key was revoked, by its id, as in the document, and as certified. If you pass it to each call of {@link
- * statusOf} in one process, it still has the times when the store cannot be read.
+ * When each key was revoked, by key id, as read from the document. Pass the same map to every call of {@link statusOf}
+ * in a process, so that the times are still known while the store cannot be read.
  */
 export type RevocationTimes = Map<string, Date>;
 
@@ -127,8 +127,8 @@ async function storedDocument(config: SealringConfig): Promise<StoredDocument> {
 }
 
 /**
- * The stored document may be newer than what the codec has read: before it reports a revocation, the codec reads again.
- * `failure` says why it could not.
+ * The stored document may be newer than what the codec has read, so the codec reads the ring again before a revocation
+ * is reported as unverified. `failure` says why that read failed.
  */
 async function verifiedHealth(
   stored: RingDocument | undefined,
@@ -201,7 +201,7 @@ function unreadDocument(failure: string): StatusProblem {
 function uncheckedRevocation(name: string, failure: string): StatusProblem {
   return {
     kind: 'unchecked-revocation',
-    detail: `the document lists key ${name} as revoked, and its certificate could not be checked: ${visibleLine(failure)}`,
+    detail: `the document lists key ${name} as revoked, but its certificate could not be checked: ${visibleLine(failure)}`,
     remedy: 'Run "sealring doctor", which finds the cause.',
   };
 }

@@ -34,7 +34,7 @@ export function functionOf(
 ): (options: object) => unknown {
   const value = module[name];
   if (typeof value !== 'function') {
-    throw new UsageError(`the installed version of ${owner} has no ${name}: install the version of @sealring/cli`);
+    throw new UsageError(`the installed version of ${owner} has no ${name}: install the same version as @sealring/cli`);
   }
   return value as (options: object) => unknown;
 }

@@ -30,7 +30,7 @@ const KNOWN: readonly string[] = [
   'singleUse',
 ];
 
-/** The configuration file of the working directory; undefined if there is none. */
+/** The configuration file in the working directory; undefined if it has none. */
 export function findConfigFile(): string | undefined {
   return CONFIG_FILES.find((name) => existsSync(name));
 }
@@ -68,7 +68,7 @@ function checkFile(path: string, named: string): void {
   const { typescript } = process.features as { readonly typescript?: unknown };
   if (extension.endsWith('ts') && (typescript === undefined || typescript === false)) {
     throw new UsageError(
-      `${named} is TypeScript, which requires Node 22.18 or 23.6; this is ${process.version}. Write it as .mjs`,
+      `${named} is TypeScript, which requires Node 22.18, 23.6 or later; this is ${process.version}. Write it as .mjs`,
     );
   }
 }
@@ -149,7 +149,7 @@ function nameOf(error: unknown): string {
   return rejectedOptionIn(error) ?? (isOfLoader ? `${error.name}: ${error.message.split('\n')[0]}` : error.name);
 }
 
-/** The line of the file in which an error was thrown, if it was in the file. */
+/** Where in the file an error was thrown, as `, line N`; empty if it was thrown elsewhere. */
 function placeOf(error: unknown, href: string): string {
   if (!types.isNativeError(error)) return '';
   const frame = error.stack?.split('\n').find((line) => line.includes(href));

@@ -7,7 +7,7 @@ import { azureCredential } from './azure-credential.ts';
 import { ConfigFailure } from './config-failure.ts';
 import { type Environment, flag, optional, required } from './variables.ts';
 
-/** The variable that names the KMS key, for each provider. Several of them make several key wrappers. */
+/** The variable that names the KMS key, for each provider. Each variable that is set makes one key wrapper. */
 export const KMS_VARIABLES = {
   aws: 'SEALRING_AWS_KMS_KEY_ID',
   gcp: 'SEALRING_GCP_KMS_KEY_ID',
@@ -79,7 +79,7 @@ async function vaultTransit(environment: Environment): Promise<KeyWrapper | unde
   });
 }
 
-/** For development: a file such as `init --local` writes. */
+/** For development: a key in a file, such as the one that `init --local` writes. */
 async function local(environment: Environment): Promise<KeyWrapper | undefined> {
   const file = optional(environment, KMS_VARIABLES.local);
   if (file === undefined) return undefined;

@@ -5,14 +5,14 @@ import { functionOf, loadPackage } from './adapter-packages.ts';
 import { azureCredential } from './azure-credential.ts';
 import { type Environment, optional, required } from './variables.ts';
 
-/** Names the ring store: by its kind, with its other variables, or by a URL. */
+/** Names the ring store: either its kind, which requires the variables of that kind, or a URL. */
 export const STORE_VARIABLE = 'SEALRING_RING_STORE';
 
-/** The environment variables of one kind of store. */
+/** One kind of ring store: its environment variables, and how to create it from them. */
 interface StoreKind {
   /** Its URL form, for messages. */
   readonly url: string;
-  /** The variables that one URL replaces. It is never repeated in a message, because a URL can contain a password. */
+  /** The variables that a URL replaces. The URL is never repeated in a message, because it can contain a password. */
   variablesIn(url: URL): Environment;
   make(environment: Environment): Promise<RingStore>;
 }

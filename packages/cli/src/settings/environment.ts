@@ -13,7 +13,7 @@ export function isInEnvironment(environment: Environment): boolean {
 
 /**
  * Creates a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform
- * modules sets the variables of the clouds.
+ * modules contains the variables for the clouds.
  *
  * @throws {UsageError} that names the variable. @throws {ConfigFailure} if the KMS fails meanwhile.
  */

@@ -5,7 +5,7 @@ import { isInEnvironment, loadEnvironment } from './environment.ts';
 import type { Settings } from './settings.ts';
 
 /**
- * Loads the configuration: the file of `--config`, else a configuration file of the working directory, else the
+ * Loads the configuration: the file of `--config`, else a configuration file in the working directory, else the
  * environment.
  *
  * @throws {UsageError} if there is none, or it is wrong. @throws {ConfigFailure} if the KMS or the store fails meanwhile.

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/** Whether a user can be asked: both standard input and standard error are a terminal. */
+/** Whether a user can be asked: both standard input and standard error are terminals. */
 export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }

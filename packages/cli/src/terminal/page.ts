@@ -24,7 +24,7 @@ export function wrapped(prefix: string, text: string): string {
   return `${prefix}${lines.replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
 }
 
-/** Prints a text; on a terminal, over everything that was there before. */
+/** Prints a text; on a terminal, clears the screen first. */
 export function redraw(text: string): void {
   if (process.stdout.isTTY) {
     cursorTo(process.stdout, 0, 0);

@@ -1,7 +1,7 @@
 import { clearLine, cursorTo } from 'node:readline';
 import { visibleLine } from './visible.ts';
 
-/** Operations that take less time print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
+/** Shorter operations print no progress. Milliseconds: more than the 2 000 after which a start emits its notice. */
 const SILENT_MS = 2_100;
 const REPEAT_MS = 5_000;
 /** On a terminal, where the line is redrawn in place. */
@@ -44,7 +44,7 @@ export function progressBar(share: number): string {
   return `[${'#'.repeat(done)}${' '.repeat(BAR_WIDTH - done)}]`;
 }
 
-/** Leaves the notices of starts to {@link withProgress}: Node.js would print them with a process id. */
+/** Leaves the notices of starting codecs to {@link withProgress}: Node.js would print them with a process id. */
 export function quietStartNotices(): void {
   const printers = process.listeners('warning');
   process.removeAllListeners('warning');
@@ -72,7 +72,7 @@ export async function withProgress<T>(what: string, run: () => Promise<T>): Prom
     if (!isStartNotice(warning)) return;
     text = visibleLine(warning.message);
     clearInterval(timer);
-    // The message says until when, so the time need not be repeated.
+    // The message says how long the start waits, so the elapsed time need not be printed repeatedly.
     if (line.isInPlace) start();
     else line.update(text);
   };

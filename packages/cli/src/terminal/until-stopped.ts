@@ -8,8 +8,8 @@ export function isServer(): boolean {
 let stop: AbortSignal | undefined;
 
 /**
- * The signal that Ctrl-C and SIGTERM abort, so that the command can close the ring and overwrite its keys. The second one ends
- * the process at once.
+ * The signal that Ctrl-C and SIGTERM abort, so that the command can close the ring and overwrite its keys. A second
+ * Ctrl-C or SIGTERM ends the process at once.
  */
 export function stopSignal(): AbortSignal {
   stop ??= newStopSignal();

@@ -101,7 +101,7 @@ async function makeTarget(path: string, module: string, named: unknown): Promise
   }
 }
 
-/** The error of a module and its line. Its text may contain a secret, unless it comes from the loader. */
+/** The name of an error and its line; the message only if the loader threw it, since any other may contain a secret. */
 function nameAndPlace(error: unknown, module: string): string {
   if (!types.isNativeError(error)) return 'the module threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
@@ -173,7 +173,7 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// Text and stack may show a secret, so only class and line are reported, and nothing is printed.
+// The message and the stack may contain a secret, so only class and line are reported, and nothing is printed.
 process.on('uncaughtException', (error) => {
   send(last, { kind: 'crashed', thrown: describeThrown(error) }, () => process.exit(1));
 });

@@ -71,7 +71,7 @@ export function addInitCommand(program: Command): void {
     .description(
       'Writes a codec, key wrapper or ring store with a few functions to fill in, and its checks. Never overwrites a file.',
     )
-    .argument('[folder]', 'folder to create; default my- and the suite, as in my-codec')
+    .argument('[folder]', 'folder to create (default: my-<suite>, such as my-codec)')
     .addOption(new Option('--suite <suite>', 'kind of template').choices(Object.keys(ALL)).default('codec'))
     .addOption(new Option('--language <language>', 'language of the template').choices(languages).default('typescript'))
     .addHelpText('after', EXAMPLE)
@@ -88,7 +88,7 @@ function write(folder: string, source: string, { files, areModules, toFill, comm
   mkdirSync(folder, { recursive: true });
   for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file));
   const manifest = join(folder, 'package.json');
-  // `npm init` writes "type": "commonjs" into the folder above.
+  // `npm init` writes "type": "commonjs" to the package.json of the parent folder.
   const needsManifest = areModules && !existsSync(manifest);
   if (needsManifest) writeFileSync(manifest, '{ "private": true, "type": "module" }\n');
   const lines = [

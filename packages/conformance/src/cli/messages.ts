@@ -6,7 +6,7 @@ export const EXIT_CODE = { passed: 0, failed: 1, usage: 2, SIGINT: 130, SIGTERM:
 
 export type ExitCode = (typeof EXIT_CODE)[keyof typeof EXIT_CODE];
 
-/** An error in the command line or its target: a message of one line, and exit code 2. */
+/** An error in the command line or its target. The message has one line. Exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -18,7 +18,7 @@ export interface ProgramSource {
   readonly claims: ProgramClaims;
 }
 
-/** Capabilities of a codec that a module declares, but a program cannot. */
+/** Capabilities of a codec. A module declares them; for a program, options of the command line do. */
 export type ProgramClaims = Pick<ExecCodecOptions, 'supports' | 'rotated'>;
 
 export interface TrialOptions {
@@ -45,7 +45,7 @@ export type Answer =
   | { readonly kind: 'opened'; readonly name: string }
   | { readonly kind: 'tried'; readonly result: ConformanceResult }
   | { readonly kind: 'closed' }
-  /** The target cannot be used: a message of one line. */
+  /** The target cannot be used. The message has one line. */
   | { readonly kind: 'refused'; readonly message: string }
   /** An uncaught error: its class and line. The process ends. */
   | { readonly kind: 'crashed'; readonly thrown: string };

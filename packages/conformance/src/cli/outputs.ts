@@ -6,7 +6,7 @@ import { type RunRecord, visible } from '../reports/record.ts';
 import { UsageError } from './messages.ts';
 
 /**
- * Checks that a report can be written to a path later: creates its folder and a test file in it.
+ * Checks that a report can be written to a path later: creates its folder, and a test file that it removes again.
  *
  * @throws {Error} of the file system, with a code; without a code if the path is not a regular file.
  */
@@ -31,7 +31,7 @@ export function writeWhole(path: string, content: string): void {
   }
 }
 
-/** The path may be a folder, or a device such as /dev/null, which a rename would replace with a file. */
+/** Rejects a folder, and a device such as /dev/null, which a rename would replace with a file. */
 function checkPlace(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== false) return;
   throw new Error('the path is not a regular file');

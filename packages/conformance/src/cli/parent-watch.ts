@@ -13,7 +13,7 @@ setInterval(() => {
   kill(process.pid);
 }, LOOK_MS);
 
-/** On Windows, a process keeps the id of a parent that has ended. */
+/** Whether the parent still runs. On Windows, `process.ppid` keeps the id of a parent that has ended. */
 function isThere(): boolean {
   if (process.platform !== 'win32') return process.ppid === parent;
   try {

@@ -74,10 +74,10 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
       command
         .option(
           '--rounds <n>',
-          'contests between writers; default as many as one second allows',
+          'contests between writers (default: as many as one second allows)',
           wholeNumber(1, 100_000),
         )
-        .option('--writers <n>', 'writers in a contest; default 20', wholeNumber(2, 1_000)),
+        .option('--writers <n>', 'writers in a contest (default: 20)', wholeNumber(2, 1_000)),
     example: '--rounds 5 ',
     target: `
   import { mkdtempSync, rmSync } from 'node:fs';

@@ -20,7 +20,7 @@ export interface CheckOptions {
   readonly timeout?: number;
   readonly rounds?: number;
   readonly writers?: number;
-  /** Whether the program of `--exec` claims them. */
+  /** Whether the program of `--exec` claims this capability and the next two. */
   readonly confidentiality?: boolean;
   readonly crossInstance?: boolean;
   readonly rotation?: boolean;
@@ -58,7 +58,7 @@ function readSource(module: string | undefined, exec: string | undefined, claims
   if (module === undefined) throw new UsageError('a target module is missing');
   if (Object.keys(claims).length > 0) {
     throw new UsageError(
-      '--no-confidentiality, --no-cross-instance, --no-rotation and --max-payload-bytes need --exec; a module declares supports itself',
+      '--no-confidentiality, --no-cross-instance, --no-rotation and --max-payload-bytes need --exec; a target module declares its own capabilities',
     );
   }
   checkModule(module);

@@ -123,7 +123,7 @@ export class Trials {
     if (answer.kind === 'tried') return answer.result;
     if (answer.kind === 'interrupted') return undefined;
     await this.kill();
-    // If the target loaded before and does not load again, that is a finding.
+    // If the target loaded before but does not load again, that is a finding.
     if (answer.kind === 'refused' && outcome === undefined) throw new UsageError(answer.message);
     const status = level === 'MUST' ? 'fail' : 'warn';
     const detail = `${wordsOf(answer)} (seed ${this.#options.seed})`;

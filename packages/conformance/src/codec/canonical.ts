@@ -16,7 +16,7 @@ const FOLDED: readonly (readonly [string, string])[] = [
   ['i', '\u0130'],
 ];
 
-/** Characters of ASCII that no token contains, and separators, which a decoder may take for each other. */
+/** ASCII characters that a decoder may skip, and separators that it may take for each other. */
 const OTHER_CHARACTERS: readonly string[] = Array.from('^[]\\`{}|"\'<>()@#&*;,!?%+/');
 const SEPARATORS: readonly string[] = Array.from('-_.~:+/ ,|');
 
@@ -29,7 +29,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
       for (const [i, part] of parts.entries()) {
         for (const last of URL_SAFE) {
           const variant = parts.with(i, part.slice(0, -1) + last).join('.');
-          if (variant !== token) yield [variant, `with ${last} as last character of part ${i}`];
+          if (variant !== token) yield [variant, `with ${last} as the last character of part ${i}`];
         }
       }
     }

@@ -7,7 +7,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const BYTES = 48;
 
-/** Differences of two clocks, and the words for them. */
+/** Differences between two clocks, and the words for them. */
 const SKEWS: readonly (readonly [number, string])[] = [
   [MINUTE, 'ahead'],
   [-MINUTE, 'behind'],
@@ -30,10 +30,10 @@ export const CLOCK_CHECKS: CodecChecks = {
 };
 
 /**
- * Seals with one codec and unseals with the other, whose clock shows another time, around now, the next full hour and
- * the next day.
+ * Seals with one codec and unseals with the other, whose clock shows another time: around now, around the next full
+ * hour, and around the next midnight.
  *
- * @param skew - What the clock of the first one is ahead, milliseconds.
+ * @param skew - How far the clock of the first codec is ahead of the other clock, milliseconds.
  */
 function inTime(
   trial: CodecTrial,
@@ -57,8 +57,8 @@ function inTime(
 }
 
 /**
- * Calls `use`, during which the system clock shows `ms`, the milliseconds since 1970. Nothing else sees that time,
- * since the call is synchronous.
+ * Calls `use` while the system clock shows `ms`, in milliseconds since 1970. No other code sees that time, since the
+ * call is synchronous.
  */
 export function atTime<T>(ms: number, use: () => T): T {
   const SystemDate = globalThis.Date;
@@ -68,7 +68,7 @@ export function atTime<T>(ms: number, use: () => T): T {
       super(...((given.length === 0 ? [ms] : given) as [number]));
     }
   }
-  // A codec may hold the class, but hardly its function.
+  // A codec may hold a reference to the class, but probably not to its function `now`.
   SystemDate.now = () => ms;
   globalThis.Date = OtherDate as DateConstructor;
   try {

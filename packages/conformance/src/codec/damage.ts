@@ -65,14 +65,14 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
   };
 }
 
-/** Variants of a long token, which a decoder may treat in another way. A sample, since most are alike. */
+/** Variants of a long token, which a decoder may treat differently. A sample, since most of them are alike. */
 function longVariants(trial: CodecTrial, codec: RequestStateCodec, variantsOf: Variants) {
   const [token, other] = [trial.seal(codec, trial.bytes(LONG_BYTES)), trial.seal(codec, trial.bytes(LONG_BYTES))];
   const all = [...changedForms(variantsOf, token, other)];
   return trial.spread(all, LONG_VARIANTS).map(([variant, what]) => ({ token, variant, what }));
 }
 
-/** Parts of a token that is divided into chunks. */
+/** Maximum number of parts of a token that is divided into chunks. */
 const MOST_PARTS = 64;
 /** Sizes of a chunk's payload and of its overhead: nonces, tags, lengths. */
 const CHUNKS: readonly number[] = [256, 512, 1_000, 1_024, 2_048, 4_096];

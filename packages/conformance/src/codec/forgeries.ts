@@ -37,7 +37,7 @@ function* sumsOf(one: string, two: string, three: string): Iterable<Forgery> {
   for (const alphabet of ALPHABETS) {
     const summed = Array.from(one, (char, i) => {
       const [a, b, c] = [char, two[i] ?? '', three[i] ?? ''];
-      // Characters that all three share are not part of the payload: a prefix, a dot.
+      // Characters that all three share, such as a prefix or a dot, are not part of the payload.
       if (a === b && b === c) return a;
       const values = [a, b, c].map((each) => alphabet.indexOf(each));
       return alphabet[values.reduce((sum, value) => sum ^ value, 0)] ?? '';
@@ -176,7 +176,7 @@ function bigEndian(value: number): Buffer {
  */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;
-/** Tokens to combine, three at a time. Among tokens of random length, some have the same length. */
+/** Number of tokens to combine, three at a time. Among tokens of random length, some have the same length. */
 const SUMMED = 40;
 const SUMMED_BYTES = 24;
 const MENDED_BYTES = 16;

@@ -20,10 +20,10 @@ const AROUND: readonly (readonly [string, string])[] = [
 
 const LONG_BYTES = 60_000;
 const LONG_CHANGES = 64;
-/** Repetitions of six bytes that a codec may compress, and number of bytes that may hold the flag for it. */
+/** Number of repetitions of six bytes, which compress well, and of leading bytes that may hold a flag for that. */
 const COMPRESSIBLE = 1_500;
 const HEAD_BYTES = 64;
-/** Nine chunks of one kilobyte, or four of two. */
+/** Enough for about nine chunks of one kilobyte, or four chunks of two kilobytes. */
 const CHUNKED_BYTES = 9_000;
 /** Characters at the start of a token that may hold a version or an algorithm. */
 const HEADER_LENGTH = 8;
@@ -88,7 +88,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const other = trial.random.pick(CHARACTERS.filter((char) => char !== token[at]));
       trial.refused(codec, replaced(token, at, other), `the token of ${LONG_BYTES} bytes with character ${at} changed`);
     }
-    // A flag that says whether the payload is compressed must be authenticated too.
+    // A flag that says whether the payload is compressed must also be authenticated.
     const repetitive = trial.seal(codec, trial.text('state '.repeat(COMPRESSIBLE)));
     for (const { bytes, put } of encodedParts(repetitive)) {
       for (const at of Array.from({ length: Math.min(HEAD_BYTES, bytes.length) }).keys()) {
@@ -144,7 +144,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
     }
     for (const { parts, separator } of divisions(token)) {
-      // A zero of base64 or base58, which may count as nothing.
+      // The digit zero of base64 or base58, which a decoder may ignore.
       for (const [i, part] of parts.entries()) {
         for (const zero of ['A', '1'])
           yield [parts.with(i, zero + part).join(separator), `with ${zero} before part ${i}`];
@@ -247,7 +247,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     }
     for (const { parts, separator } of divisions(token)) {
       for (const [i, part] of parts.entries()) {
-        // Equal in so many bits.
+        // Equal to the part in its lowest bits.
         for (const bits of /^\d{1,20}$/.test(part) ? [8n, 16n, 31n, 32n, 53n, 64n] : []) {
           yield [parts.with(i, `${BigInt(part) + 2n ** bits}`).join(separator), `with 2^${bits} added to part ${i}`];
         }
@@ -268,9 +268,10 @@ export const INTEGRITY_CHECKS: CodecChecks = {
   'CODEC-TAG-LENGTH': async (trial) => {
     const token = trial.seal(await trial.create(), new Uint8Array(0));
     const bytes = Math.floor((token.length * (/^[0-9a-f]*$/i.test(token) ? 4 : 6)) / 8);
-    // The shortest common tag, and a nonce that makes two tokens of one payload differ.
+    // The shortest tag in common use, 12 bytes, and 4 bytes of a nonce that makes two tokens of one payload differ.
     const least = trial.supports.confidentiality ? 16 : 12;
-    expectThat(bytes >= least, `the token of no bytes, ${tokenText(token)}, has ${bytes} bytes, fewer than ${least}`);
-    return `the token of no bytes has ${bytes} bytes`;
+    const words = 'the token of an empty payload';
+    expectThat(bytes >= least, `${words}, ${tokenText(token)}, has ${bytes} bytes, fewer than ${least}`);
+    return `${words} has ${bytes} bytes`;
   },
 };

@@ -26,7 +26,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       trial.expectPayload(one, token, payload, 'a token of one instance, after another one was closed,');
     }
     for (const one of [codec, peer, await trial.create()]) {
-      comesBack(trial, one, one, 'a token from after the close of another instance');
+      comesBack(trial, one, one, 'a token sealed after another instance was closed');
       if (trial.supports.crossInstance) trial.expectPayload(one, last, payload, 'a token of a closed instance');
     }
   },
@@ -45,7 +45,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       const [payload, others] = [trial.bytes(TURN_BYTES), trial.bytes(TURN_BYTES)];
       const [token, otherToken] = [trial.seal(owner, payload), trial.seal(other, others)];
       for (let again = 0; again < 2; again++) {
-        trial.expectPayload(owner, token, payload, 'its own token, beside a stranger,');
+        trial.expectPayload(owner, token, payload, 'its own token, with a stranger in the same process,');
         trial.refused(other, token, 'a stranger’s token, which the stranger has just unsealed,');
         trial.expectPayload(other, otherToken, others, 'its own token, after a stranger’s,');
       }
@@ -60,15 +60,15 @@ export const ISOLATION_CHECKS: CodecChecks = {
     const [before, after] = [await trial.create(), await trial.createRotated()];
     const twin = trial.supports.crossInstance ? await trial.createRotated() : after;
     for (let again = 0; again < 2; again++) {
-      comesBack(trial, twin, after, 'a token from after the rotation, of another instance,');
-      comesBack(trial, before, after, 'a token from before the rotation');
-      comesBack(trial, after, after, 'a token from after the rotation');
+      comesBack(trial, twin, after, 'a token that another instance sealed after the rotation');
+      comesBack(trial, before, after, 'a token sealed before the rotation');
+      comesBack(trial, after, after, 'a token sealed after the rotation');
     }
     // The old key must be as strict as the new one.
     const [token, other] = [trial.seal(before, trial.text('state of a tool')), trial.seal(before, trial.text('other'))];
     const damaged = [...damagedForms(token, other)];
     for (const [variant, what] of trial.sample(damaged, () => trial.outcome(after, trial.random.pick(damaged)[0]))) {
-      trial.refused(after, variant, `a token from before the rotation, ${what},`);
+      trial.refused(after, variant, `a token sealed before the rotation, ${what},`);
     }
   },
   'CODEC-ROTATED-SEALS': async (trial) => {
@@ -76,17 +76,17 @@ export const ISOLATION_CHECKS: CodecChecks = {
     const sealsWithNewKey = (when: string): void => {
       for (const length of LENGTHS) {
         const token = trial.seal(after, trial.bytes(length));
-        trial.refused(before, token, `a token from after the rotation${when}, unsealed with only the old key,`);
+        trial.refused(before, token, `a token sealed after the rotation${when}, unsealed with only the old key,`);
       }
     };
     sealsWithNewKey('');
     // The key of a token must not become the one that seals.
     const [old, other] = [trial.seal(before, trial.text('state')), trial.seal(before, trial.text('other'))];
     trial.outcome(after, old);
-    sealsWithNewKey(' and of an old token');
+    sealsWithNewKey(' and the unsealing of an old token');
     const damaged = [...damagedForms(old, other)];
     for (const [variant] of trial.sample(damaged, () => trial.outcome(after, old))) trial.outcome(after, variant);
-    sealsWithNewKey(' and of a damaged old token');
+    sealsWithNewKey(' and the refusal of damaged old tokens');
   },
 };
 

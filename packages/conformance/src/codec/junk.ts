@@ -88,8 +88,8 @@ function notText(token: string): readonly (readonly [string, unknown])[] {
     ['null', null],
     ['a number', 7],
     ['an object', {}],
-    ['an array of a token', [token]],
-    ['bytes of a token', new TextEncoder().encode(token)],
-    ['a Buffer of a token', Buffer.from(token)],
+    ['an array that contains a token', [token]],
+    ['the bytes of a token', new TextEncoder().encode(token)],
+    ['a Buffer that contains a token', Buffer.from(token)],
   ];
 }

@@ -27,7 +27,7 @@ export function sharedStream(sealed: readonly Sealed[]): boolean {
       return { payload, first: viewOf(payload).getUint32(0), bytes, view: viewOf(bytes) };
     });
     const most = Math.max(...new Set(pairs.map(({ payload, bytes }) => bytes.length - payload.length)));
-    // Few streams begin alike by chance, and numbers are compared in a tenth of the time of bytes.
+    // Few streams begin alike by chance, and comparing numbers takes a tenth of the time of comparing bytes.
     const beginnings = new Uint32Array(pairs.length);
     for (let at = 0; at <= most; at++) {
       let count = 0;
@@ -83,7 +83,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
   },
 };
 
-/** Seals with one instance and with new peers at the same ordinal, which reveal a counter that restarts. */
+/** Compares the first tokens of several instances, then the second ones, and so on, to detect counters that restart. */
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
@@ -99,7 +99,7 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** The time of the system clock, which stands still, returns and is the same elsewhere, is no nonce. */
+/** The system time must not serve as a nonce: it may stand still, go back, and be the same in other instances. */
 async function atOneMoment(trial: CodecTrial): Promise<void> {
   const codecs = [await trial.create(), await trial.create(), await trial.createPeerOrSelf()];
   const now = Date.now();
@@ -117,7 +117,7 @@ async function atOneMoment(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** Other calls in between, and the beginning, end and length of a payload, must not repeat a nonce. */
+/** No call in between, and no beginning, end or length of a payload, must cause a nonce to be repeated. */
 async function betweenCalls(trial: CodecTrial): Promise<void> {
   const codec = await trial.create();
   const first = trial.seal(codec, trial.text('state'));
@@ -155,7 +155,7 @@ async function betweenCalls(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets: overlapping counters. */
+/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets, as overlapping counters do. */
 function overlappingStreams(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => ({ payload, forms: decodings(token) }));
   return formsOf(sealed[0]).some((form) => {

@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import { watchTimers } from '../watch.ts';
 
-/** Traces of a codec in the process. */
+/** Traces that a codec leaves in its process. */
 export interface LeftBehind {
   readonly resources: readonly string[];
   /**
@@ -18,11 +18,11 @@ export interface LeftBehind {
   readonly calls: readonly string[];
 }
 
-/** Settings that may have changed before the first check, with the values that reveal it. */
+/** Environment variables that a codec may set, with values that no codec would choose. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
 
-/** Functions with an effect of objects that have many others. */
+/** Objects with many functions, of which only the one named here is observed. */
 const ONLY: ReadonlyMap<object, string> = new Map<object, string>([
   [globalThis, 'fetch'],
   [process, 'emitWarning'],
@@ -40,7 +40,7 @@ export function observe(use: () => void, since: ReadonlyMap<string, unknown> = g
   }
   const timers = watched.left('all');
   return {
-    // An unreferenced timer does not keep the process alive, but counts too.
+    // An unreferenced timer does not keep the process alive, but it also counts.
     resources: [...timers, ...leftOver(before, process.getActiveResourcesInfo(), timers)],
     globals: [...new Set([...changes(since, globals()), ...seen.replaced, ...overwritten(use)])],
     calls: seen.calls,
@@ -171,7 +171,7 @@ function addMembers(seen: Map<string, unknown>, name: string, holder: unknown): 
   for (const member of Reflect.ownKeys(holder)) seen.set(`${name}.${String(member)}`, ownValue(holder, member));
 }
 
-/** Reads a member without running a getter, which may create the value. Returns the getter itself. */
+/** Reads a member without running a getter, which may create the value: returns the getter instead. */
 function ownValue(holder: object, name: PropertyKey): unknown {
   const descriptor = Object.getOwnPropertyDescriptor(holder, name) ?? {};
   return Reflect.get(descriptor, 'get' in descriptor ? 'get' : 'value');

@@ -27,7 +27,7 @@ export interface FirstSeals {
   readonly opened: boolean;
 }
 
-/** The result of a thread. Before it, the thread posts `ready` and waits for a message. */
+/** The result of a thread. Before that, the thread posts `ready` and waits for a message. */
 export interface WorkerAnswer {
   readonly finding?: string;
   readonly tokens?: FirstTokens;

@@ -13,7 +13,7 @@ import { answerOf, type CodecChecks, type CodecTrial, useOnce, useWhole } from '
 const USES = 120;
 const FORGOTTEN = 16;
 const FORGOTTEN_BYTES = 48;
-/** Fewer bytes may recur elsewhere by chance: a codec may accept only short payloads. */
+/** Minimum length to search for: a codec may accept only shorter payloads, which may recur elsewhere by chance. */
 const LEAST_TELLING = 8;
 
 /** Side effects of sealing, unsealing and refusals: in a separate process if the target is a module. */

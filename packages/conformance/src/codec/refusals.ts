@@ -11,11 +11,11 @@ import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } fr
 const LONGEST_REASON = 32;
 /** The number of refusals: more than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
-/** More unknown keys than a codec would remember, and the bytes of a token that may name one. */
+/** More unknown keys than a codec would remember, and the number of leading bytes that may name a key. */
 const STRANGE_KEYS = 300;
 const NAMED_HEAD = 16;
 const TELLING_LENGTH = 12;
-/** Characters of a token that do not occur in a text by chance: after the prefix of all tokens, and alone. */
+/** So many characters of a token do not recur by chance: after the prefix that all tokens share, and at the end. */
 const TELLING_CHARACTERS = 4;
 const TELLING_END = 6;
 /** Four bytes recur by chance once in 2^32. */
@@ -44,7 +44,7 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   ];
 }
 
-/** Whether the message or a member of a refusal has at least four bytes of a token, as text or encoded. */
+/** Whether the message or a member of a refusal contains at least four bytes of a token, as text or encoded. */
 function namesPart(refusal: unknown, token: string): boolean {
   const { message, stack: _, ...members } = Object(refusal) as Readonly<Record<string, unknown>>;
   const words = [message, ...Object.values(members)].flatMap((said) =>
@@ -144,7 +144,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const message = error instanceof Error ? error.message : '';
       const reason: unknown = Object(error).reason;
       const isShort = typeof reason !== 'string' || reason.length <= LONGEST_REASON;
-      expectThat(isShort, `the reason of the refusal of ${what} has ${String(reason).length} characters`);
+      expectThat(isShort, `the reason for the refusal of ${what} has ${String(reason).length} characters`);
       expectThat(message.length <= LONGEST_REASON, `the refusal of ${what} has ${message.length} characters`);
       expectThat(message !== '', `the refusal of ${what} has no message`);
     }
@@ -170,7 +170,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
   },
 };
 
-/** Tokens that name keys which nobody has, by the first bytes of a part or by a whole part. */
+/** Tokens that name keys which do not exist, in the first bytes of a part or in a whole part. */
 function* strangeKeys(trial: CodecTrial, token: string): Generator<string> {
   for (let i = 0; i < STRANGE_KEYS; i++) {
     for (const { bytes, put } of encodedParts(token)) {
@@ -183,7 +183,7 @@ function* strangeKeys(trial: CodecTrial, token: string): Generator<string> {
   }
 }
 
-/** Values of JSON without members. */
+/** JSON values without members. */
 const ENCODED_VALUES: readonly string[] = 'null [] {} true 1 ""'
   .split(' ')
   .map((one) => Buffer.from(one).toString('base64url'));

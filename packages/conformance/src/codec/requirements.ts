@@ -13,7 +13,7 @@ const { must, should } = requiredBy(CONTRACT);
 
 /** The requirements for codecs, in the order of the checks. */
 export const CODEC_TABLE: RequirementTable = {
-  // First: a close that overwrites a shared key leaves all later instances with the same wrong key.
+  // Checked first, since a close that overwrites a shared key leaves all later instances with the same wrong key.
   'CODEC-CLOSE-ALONE': must('Closing one instance does not affect another one with the same keys.', KIT),
   'CODEC-SYNCHRONOUS': must('seal and unseal return their results synchronously, not as promises.'),
   'CODEC-TOKEN-TEXT': must('A token is a string of characters that URLs, forms and JSON leave unchanged.'),
@@ -26,7 +26,7 @@ export const CODEC_TABLE: RequirementTable = {
     KIT,
   ),
   'CODEC-CALLERS-BUFFER': must('seal does not modify its input buffer or read it after returning.'),
-  'CODEC-OWN-RESULT': must('The caller may overwrite the bytes that unseal returns without side effects.'),
+  'CODEC-OWN-RESULT': must('Overwriting the bytes that unseal returned has no side effects.'),
   'CODEC-NOT-KEPT': must('seal keeps neither its payload nor a visible copy of it.', NOT_KEPT),
   'CODEC-SIZE-LIMIT': must('seal refuses a payload that is too long instead of truncating it.'),
   'CODEC-BIT-FLIP': must('A token with any single bit changed is refused.', SPEC),
@@ -65,7 +65,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-AFTER-REFUSAL': must('A refused token does not affect the next valid one.'),
   'CODEC-STRANGER': must('A token from another service with different keys is refused.', SPEC),
   'CODEC-PEER': must('Another process with the same keys unseals the token.'),
-  'CODEC-ROTATED-OPENS': must('After a rotation, earlier tokens are still unsealed.'),
+  'CODEC-ROTATED-OPENS': must('After a rotation, earlier tokens can still be unsealed.'),
   'CODEC-ROTATED-SEALS': must('After a rotation, new tokens are sealed with the new key.'),
   'CODEC-REPEATS': must(
     'When one payload is sealed many times, no token reappears after a different one.',
@@ -95,10 +95,10 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-CLOSES': must('Closing an instance of the target completes.', KIT),
   'CODEC-WORKERS': must('Codecs in worker threads of one process do not interfere with each other.', KIT),
   'CODEC-TIMING': should('The duration of a refusal does not reveal which byte of the tag is wrong.', KIT),
-  // Last: a codec may react to another time with new keys.
-  'CODEC-CLOCK-SKEW': should('A token unseals at a peer whose clock is a minute ahead or behind.', CONTRACT),
+  // Checked last, since a codec may react to a different time by changing its keys.
+  'CODEC-CLOCK-SKEW': should('A peer whose clock is a minute ahead or behind unseals the token.', CONTRACT),
   'CODEC-AGE': should(
-    'A token unseals nine minutes after it was sealed.',
+    'A token can still be unsealed nine minutes after it was sealed.',
     'RequestStateSecurity of the MCP Python SDK 2.3.0: ttl',
   ),
 };

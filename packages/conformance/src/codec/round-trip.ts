@@ -26,7 +26,7 @@ const MANY_RESULTS = 1_000;
 const KEPT_BYTES = 60_000;
 const SHORT_BYTES = 24;
 const MORE_UNSEALS = 4;
-/** Padding of PKCS #7, ISO 7816-4, ANSI X9.23, and none. */
+/** Padding as in PKCS #7, ISO 7816-4 and ANSI X9.23, and endings that only resemble padding. */
 const PADDINGS: readonly Buffer[] = [
   ...[1, 2, 3, 8, 15, 16].map((byte) => Buffer.alloc(byte, byte)),
   ...['80', '8000', '800000', '0000', '00000003', '2020', 'ffff'].map((hex) => Buffer.from(hex, 'hex')),
@@ -34,7 +34,7 @@ const PADDINGS: readonly Buffer[] = [
 /** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
-/** Buffer of a view: longer than payloads usually may be, bytes. */
+/** Length of the buffer of a view, bytes: more than codecs usually accept. */
 const LARGE_BYTES = 2_000_000;
 
 /** Lengths of similar payloads: short, beyond a block, a hash and a buffer, and long. */
@@ -45,7 +45,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const codec = await trial.create();
     trial.unseal(codec, trial.seal(codec, trial.text('state')));
   },
-  // A slash separates paths; + & % # \\ and " have a meaning in forms, URLs or JSON.
+  // A slash separates paths; + & % # \\ and " have a special meaning in forms, URLs or JSON.
   'CODEC-TOKEN-TEXT': tokensWithout(/[^A-Za-z0-9._~:=!$*,;@-]/),
   'CODEC-TOKEN-UNRESERVED': tokensWithout(/[^A-Za-z0-9._~-]/),
   'CODEC-ANY-ORDER': async (trial) => {
@@ -89,7 +89,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-ROUNDTRIP-VIEW': async (trial) => {
     const codec = await trial.create();
     const whole = trial.random.bytes(64);
-    // The limit is the length of the view, not of its buffer.
+    // The limit applies to the length of the view, not to that of its buffer.
     const large = new Uint8Array(LARGE_BYTES);
     const views = [
       whole.subarray(0, 8),
@@ -182,7 +182,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       }
       expectThat(sameBytes(payload, before), `seal modified its ${length} input bytes`);
       if (token === undefined) {
-        // Nothing of the refused payload may be left.
+        // Nothing of the refused payload must be left.
         const short = trial.bytes(SHORT_BYTES);
         trial.expectPayload(
           codec,
@@ -193,7 +193,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
         continue;
       }
       if (length > maxPayloadBytes) throw new Finding(`${length} bytes were sealed as ${tokenText(token)}`);
-      // Beyond the required length, a codec may return the whole payload or refuse it, but not a part.
+      // Beyond the required length, a codec may return the whole payload or refuse it, but must not return a part.
       if (length > LONGEST_PAYLOAD && 'refusal' in trial.outcome(codec, token)) continue;
       trial.expectPayload(codec, token, payload);
     }
@@ -224,7 +224,7 @@ function tokensWithout(others: RegExp): Check<CodecTrial> {
   };
 }
 
-/** Random bytes. A failing example is shrunk to the smallest. */
+/** Tries random bytes, and reports the smallest payload that fails. */
 function smallest(trial: CodecTrial, holds: (payload: Uint8Array) => void): void {
   let last: unknown;
   try {
@@ -278,7 +278,7 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
       PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end])),
     ),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
-    // Numbers of 4 and 8 bytes, of which only the bits are kept apart: not-a-numbers, and a negative zero.
+    // Floating-point numbers of 4 and 8 bytes that differ from others only in their bits: NaNs, and a negative zero.
     ...['7fa00001', '010080ff', '7ff0000000000001', '010000000000f8ff', '8000000000000000'].map((hex) =>
       Buffer.from(hex, 'hex'),
     ),

@@ -8,7 +8,7 @@ import { answerOf, BUDGET_MS, type CodecChecks, type CodecTrial, decodings } fro
 const MANY_SEALS = 10_000;
 /** Time limit for a slow codec, milliseconds. */
 export const SEALING_MS = 4_000;
-/** Fewer common places among four tokens are chance: digits agree in one of a thousand places. */
+/** Fewer common places among four tokens are due to chance: digits agree in one of a thousand places. */
 const FEW_BYTES = 8;
 /** Seals of equal-length payloads, after which some token lengths coincide unless they depend on the content. */
 const SEALS_OF_A_LENGTH = 20;
@@ -39,7 +39,7 @@ export const SECRECY_CHECKS: CodecChecks = {
       const [one, two, ...more] = Array.from({ length: 4 }, () => trial.seal(codec, payload));
       expectThat(one !== two, 'two seals of one payload are equal, which reveals that the payloads are equal');
       if (payload.length === 0 || payload.length === LONG_LENGTH) continue;
-      // Tokens of other payloads also have the parts common to all, such as a key id.
+      // Parts that tokens of other payloads share, such as a key id, do not count.
       const others = Array.from({ length: 2 }, () => trial.seal(codec, trial.bytes(payload.length)));
       const [same, always] = [commonPlaces([one ?? '', two ?? '', ...more]), commonPlaces([one ?? '', ...others])];
       const isShown = same.some(
@@ -117,7 +117,7 @@ function noPattern(trial: CodecTrial, codec: RequestStateCodec, short: number, l
 function repeatsItself(trial: CodecTrial, token: string): boolean {
   return decodings(token).some((decoded) => {
     const bytes = Buffer.from(decoded);
-    // A shorter decoding lost nothing.
+    // A shorter decoding has dropped characters.
     if (2 * bytes.length < token.length) return false;
     const found = Array.from({ length: WINDOW }, () => {
       const at = trial.random.below(bytes.length >> 1);
@@ -183,7 +183,8 @@ export const KEYLESS_CHECKS: CodecChecks = {
         return { here: sealBoth(trial, codec, payloads), there: sealBoth(trial, stranger, payloads) };
       });
       const telling = tellingPlaces(pairs);
-      expectThat(telling === 0, `${telling} places of a token depend on its ${length} bytes alone, without any key`);
+      const words = 'places of a token depend on its payload alone, not on any key';
+      expectThat(telling === 0, `${telling} ${words} (payloads of ${length} bytes)`);
     }
   },
 };
@@ -195,7 +196,7 @@ interface Pair {
   readonly there: Two;
 }
 
-/** The number of such places, in characters or bytes, counted from the start or the end. */
+/** The number of places that depend on the payload alone, in characters or bytes, from the start or the end. */
 function tellingPlaces(pairs: readonly Pair[]): number {
   const read = pairs.map(({ here, there }) => [...here, ...there].map((token) => decodings(token)));
   const forms = read[0]?.[0]?.length ?? 0;

@@ -25,17 +25,17 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-ROUNDTRIP-VIEW': 'the program creates the buffer that it seals',
   'CODEC-ROUNDTRIP-REALM': 'the program creates the buffer that it seals',
   'CODEC-CALLERS-BUFFER': 'the program creates the buffer that it seals',
-  'CODEC-OWN-RESULT': 'only a copy of the bytes arrives here',
+  'CODEC-OWN-RESULT': 'the kit receives only a copy of the bytes',
   'CODEC-NOT-KEPT': 'the program creates the buffer that it seals',
   // Many languages cannot pass such a value to a codec, and would fail to read the request.
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
   'CODEC-QUIET': 'the program may also print',
   'CODEC-NO-IO': 'it happens in another process',
-  'CODEC-NO-TIMERS': 'they are in another process',
-  'CODEC-ENDS': 'they are in another process',
+  'CODEC-NO-TIMERS': 'the timers are in another process',
+  'CODEC-ENDS': 'the timers are in another process',
   'CODEC-HUGE-QUICK': 'the pipe takes longer than the refusal',
-  'CODEC-NO-GLOBALS': 'they are in another process',
+  'CODEC-NO-GLOBALS': 'the globals are in another process',
   'CODEC-NO-EXIT': 'every requirement reports a program that ends',
   'CODEC-TIMING': 'the pipe takes longer than the refusal',
   'CODEC-CLOCK-SKEW': 'the program has the clock of its machine',
@@ -63,7 +63,8 @@ const CODEC_CHECKS: CodecChecks = {
 export interface CodecConformanceOptions extends ConformanceOptions {
   /**
    * The URL of the module whose export `target` or default export is the target or creates it. The kit then checks the
-   * effects of a codec on its process in separate processes and worker threads. Default: in this process, no threads.
+   * effects of a codec on its process in separate processes and worker threads. Without it, the kit checks them in this
+   * process, without threads.
    */
   readonly module?: string | URL;
 }

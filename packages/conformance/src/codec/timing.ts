@@ -8,15 +8,15 @@ const TRIALS = 5;
 const SAMPLES = 200;
 /** Duration of a sample, milliseconds, since clocks are too coarse for a single call. */
 const SAMPLE_MS = 0.05;
-/** Medians of alternating samples of the same work differ by a few percent, even on busy machines. */
 const SAMPLING_MS = 4_000;
+/** Medians of alternating samples of the same work differ by less, a few percent, even on busy machines. */
 const TELLING_RATIO = 1.25;
 
 export const TIMING_CHECKS: CodecChecks = {
   'CODEC-TIMING': async (trial) => {
     const codec = await trial.create();
     const token = trial.seal(codec, trial.text('state of a tool'));
-    // The last byte of a signature belongs to a number that may be out of range, which is refused at once.
+    // The second byte from the end: changing the last byte of a signature may put a number out of range, to fail early.
     const [first, last] = [TAG_BYTES, 2].map((fromEnd) => withByteChanged(token, fromEnd));
     if (first === undefined || last === undefined) throw new NotApplicable('its tokens use an unknown encoding');
     const messages = [first, last].map((one) => {

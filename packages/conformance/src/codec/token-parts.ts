@@ -2,7 +2,7 @@ import { URL_SAFE } from '../bytes.ts';
 
 export const CHARACTERS: readonly string[] = Array.from(URL_SAFE);
 
-/** The parts of a token that encode bytes, each with a function that replaces them. */
+/** The parts of a token that encode bytes, each with a function that replaces its bytes. */
 export function encodedParts(
   token: string,
 ): readonly { readonly bytes: Buffer; readonly put: (bytes: Uint8Array) => string }[] {
@@ -41,7 +41,7 @@ export function divisions(token: string): readonly { readonly parts: readonly st
     .filter(({ parts }) => parts.length > 1);
 }
 
-/** Every form of a token with one of its parts replaced by each text. */
+/** The forms of a token in which one of its parts is replaced by one of the texts. */
 export function* partsReplaced(
   token: string,
   texts: readonly string[],

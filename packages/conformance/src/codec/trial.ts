@@ -113,7 +113,7 @@ export class CodecTrial extends Trial {
     throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
   }
 
-  /** The result of an unseal for which another requirement decides whether it must be refused. */
+  /** The result of unsealing a token. Another requirement decides whether the token must be refused. */
   outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {
@@ -201,7 +201,7 @@ export function useOnce(codec: RequestStateCodec): void {
   answerOf(() => codec.unseal(`${String(token)}A`));
 }
 
-/** The same, with long payloads too. */
+/** The same, also with long payloads. */
 export function useWhole(codec: RequestStateCodec): void {
   useOnce(codec);
   for (const length of [1_000, LONGEST_PAYLOAD]) {

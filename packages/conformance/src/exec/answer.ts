@@ -2,7 +2,7 @@ import type { KeyWrapper, RingStore, StoredRing, WrappedKey } from '@sealring/co
 import * as v from 'valibot';
 import type { Said } from './program.ts';
 
-/** An answer violates the protocol. The message says how. */
+/** Thrown for an answer that violates the protocol. The message describes the violation. */
 export class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer';
 }
@@ -116,7 +116,11 @@ export type Answer<Kind extends ResultKind> =
 
 const KINDS = Object.keys(RESULTS) as readonly ResultKind[];
 
-/** @throws {WrongAnswer} for anything but one result of these kinds, an error, or nothing if no kind is named. */
+/**
+ * Reads an answer, which has no result if the only kind is `failure`.
+ *
+ * @throws {WrongAnswer} for anything but one result of these kinds, an error, or such an answer without a result.
+ */
 export function readAnswer<Kind extends ResultKind>(
   said: Said,
   kinds: readonly Kind[],

@@ -8,15 +8,15 @@ import { type ExecOptions, Fleet, named, programError, type Request, type Run, r
 /** Options for running a program with a codec. */
 export interface ExecCodecOptions extends ExecOptions {
   readonly supports?: CodecSupport;
-  /** The name of the error that an `invalid` answer becomes. Default `InvalidRequestState`. */
+  /** The name of the error that `unseal` throws for an `invalid` answer. Default `InvalidRequestState`. */
   readonly refusal?: string;
-  /** Whether the program knows the role `rotated`. Default true. */
+  /** Whether the program supports the role `rotated`. Default true. */
   readonly rotated?: boolean;
 }
 
 /** A target that must be closed. */
 export interface ExecCodecTarget extends CodecTarget {
-  /** Ends the program: closes its input, then sends `SIGTERM`, then kills it. */
+  /** Ends the program: closes its input, sends `SIGTERM` if it is still running, and finally kills it. */
   close(): Promise<void>;
 }
 
@@ -26,10 +26,10 @@ const KIND = {
 };
 
 /**
- * Creates a target from a program in any language that reads requests from standard input and writes answers to its
- * output, as JSON lines. The first request starts it. It starts again after it hung, crashed or answered wrongly, each
- * of which is a finding that shows the request. If it does not answer the first request, the run ends with that
- * finding.
+ * Creates a target from a program in any language that reads requests from standard input and writes answers to
+ * standard output, as JSON lines. The first request starts the program. If the program hangs, crashes or gives a wrong
+ * answer, the kit reports a finding that shows the request, and starts the program again for later requests. If the
+ * program does not answer its very first request, the run ends with that finding.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
  * @throws {TypeError | RangeError} for an invalid command or option; the message names it.

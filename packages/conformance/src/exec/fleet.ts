@@ -20,13 +20,13 @@ export interface ExecOptions {
   /** The name in the report. Default: the name from the program, or else the command. */
   readonly name?: string;
   /**
-   * Time limit for one answer, milliseconds; 100 to 3 600 000. The first includes the start. Default 10 000 for
-   * codecs, and 30 000 for key wrappers and ring stores.
+   * Time limit for one answer, milliseconds; 100 to 3 600 000. The first one includes the start of the program.
+   * Default 10 000 for codecs, and 30 000 for key wrappers and ring stores.
    */
   readonly timeoutMs?: number;
   /** Its working directory. Default: that of this process. */
   readonly cwd?: string;
-  /** Variables to add to the environment of this process. */
+  /** Environment variables for the program, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -105,7 +105,7 @@ export class Fleet {
     return this.#read(run, this.#program.askNow(id, line, shown), shown, kinds);
   }
 
-  /** Like {@link askNow}, asynchronously. Forwards an abort, and waits for the answer. */
+  /** Like {@link askNow}, but asynchronous. Forwards an abort to the program, and still waits for its answer. */
   async ask<Kind extends ResultKind>(
     run: Run,
     request: Request,
@@ -228,7 +228,7 @@ export class Fleet {
     this.#program.kill();
   }
 
-  /** The first failure of a run, which causes the others. */
+  /** Records the failure of a run. @returns the first failure of the run, which has caused the others. */
   #over(run: Run, failure: string): Finding {
     run.failure ??= this.#hasAnswered ? new Finding(failure) : new DidNotStart(failure);
     return run.failure;
@@ -237,7 +237,7 @@ export class Fleet {
 
 /** The finding for an error in answer to a request that must succeed. */
 export function refused(request: Request, text: string): Finding {
-  return new Finding(`${shownRequest(request)} was answered by the error ${quoted(text)}`);
+  return new Finding(`${shownRequest(request)} was answered with the error ${quoted(text)}`);
 }
 
 /** The error for an answer that is not a result. */
@@ -258,7 +258,7 @@ export function programError(text: string): Error {
 
 /** An error with this name and these members, without importing its class. */
 export function named(name: string, message: string, members: object = {}): Error {
-  // Its stack would point into the kit.
+  // The original stack would point into the kit.
   return Object.assign(new Error(message), { name, stack: `${name}: ${message}`, ...members });
 }
 

@@ -12,12 +12,12 @@ export interface ExecKeyWrapperTarget extends KeyWrapperTarget {
 }
 
 /**
- * Creates a target from a program in any language that speaks JSON lines, as for {@link execCodecTarget}. Starts it at
- * once and asks what it supports.
+ * Creates a target from a program in any language that reads and writes JSON lines, as for {@link execCodecTarget}.
+ * Starts the program at once and asks what it supports.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
- * @throws {TypeError | RangeError} for an invalid command or option, which it names. {@link Error} for a program that
- * does not start: `your program did not start: …`.
+ * @throws {TypeError | RangeError} for an invalid command or option; the message names it. {@link Error} for a program
+ * that does not start, with the message `your program did not start: …`.
  *
  * @example
  * ```ts no-run
@@ -97,7 +97,7 @@ function errorOf({ kind, message, provider, operation }: Failure): Error {
   return named('KeyWrapperError', message, { kind, summary: { provider, operation } });
 }
 
-/** @throws {TypeError} for anything but bytes, which the protocol cannot carry. */
+/** @throws {TypeError} for a value that is not bytes, since the protocol cannot carry it. */
 function base64(bytes: unknown): string {
   if (isUint8Array(bytes)) return Buffer.from(bytes).toString('base64');
   throw new TypeError('the protocol carries only bytes here');

@@ -128,7 +128,7 @@ export class PipedProgram {
     const worker = new Worker(script, { workerData, transferList: [port2], execArgv: [] });
     const thread: Thread = { worker, port, bell, waiting: new Map() };
     port.on('message', (post: Post) => this.#take(thread, post));
-    // The missing answer is reported.
+    // Ignored here, since the missing answer is reported.
     worker.on('error', () => undefined);
     worker.on('exit', () => this.#lose(thread));
     // The process can exit even if the caller forgets to close the target.

@@ -7,7 +7,7 @@ import { shownStart, shownText } from './shown.ts';
 /** A line of the program as an object: an answer or a notification. A member that is null counts as absent. */
 export type Said = Readonly<Record<string, unknown>>;
 
-/** The program to run; text runs through the shell. */
+/** The program to run. If `command` is a string, a shell runs it. */
 export interface ProgramOptions {
   readonly command: string | readonly string[];
   readonly timeoutMs: number;
@@ -50,7 +50,7 @@ export type Post = { readonly number: number; readonly outcome: Outcome } | { re
 const GRACE_MS = 1_000;
 /** Wait for the last output after a program's end, milliseconds: its child processes may still hold the pipe. */
 const LAST_WORDS_MS = 300;
-/** Bytes kept of the beginning of standard error, and as many of its end. */
+/** Number of bytes of standard error that are kept from its beginning, and as many from its end. */
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
@@ -151,7 +151,7 @@ export class Program {
     await this.#endsWithin(GRACE_MS);
   }
 
-  /** Ends its input, and then the program. */
+  /** Closes the program's input, and then ends the program. */
   async end(): Promise<void> {
     this.#child.stdin?.end();
     if (await this.#endsWithin(GRACE_MS)) return;
@@ -207,7 +207,7 @@ export class Program {
     } catch {
       // The line ends within a character: report only the end of the program.
     }
-    const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
+    const last = rest === '' ? '' : `; its last line is cut off: ${shownText(rest)}`;
     this.#fail(`the program ${how} ${when}${last}${this.#errors()}`);
   }
 
@@ -262,8 +262,8 @@ export function readObject(line: string): Said | string {
 }
 
 /**
- * Kills the program's process group when this process ends for any reason, since that ends the input of the guard. The
- * program has one second to exit first.
+ * Starts a guard that reads from this process. When this process ends for any reason, the guard's input ends; the guard
+ * then waits for one second, so that the program can exit, and kills the program's process group.
  */
 function guardOf(pid: number): ChildProcess | undefined {
   if (IS_WINDOWS) return undefined;

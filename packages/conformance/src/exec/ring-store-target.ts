@@ -11,12 +11,12 @@ export interface ExecRingStoreTarget extends RingStoreTarget {
 }
 
 /**
- * Creates a target from a program in any language that speaks JSON lines, as for {@link execCodecTarget}. Starts it
- * at once and asks what it supports.
+ * Creates a target from a program in any language that reads and writes JSON lines, as for {@link execCodecTarget}.
+ * Starts the program at once and asks what it supports.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
- * @throws {TypeError | RangeError} for an invalid command or option, which it names. {@link Error} for a program that
- * does not start: `your program did not start: …`.
+ * @throws {TypeError | RangeError} for an invalid command or option; the message names it. {@link Error} for a program
+ * that does not start, with the message `your program did not start: …`.
  *
  * @example
  * ```ts no-run
@@ -79,7 +79,7 @@ function storeOf(fleet: Fleet, run: Run, instance: string, has: readonly string[
   };
 }
 
-/** Subscribes and unsubscribes asynchronously, since `watch` is synchronous. A failure ends the run. */
+/** Subscribes and unsubscribes without waiting for answers, since `watch` is synchronous. A failure ends the run. */
 function watch(fleet: Fleet, run: Run, instance: string, changed: () => void): () => void {
   const watcher = fleet.watch(changed);
   const send = (op: string): Promise<void> =>

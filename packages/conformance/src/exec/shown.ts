@@ -3,9 +3,9 @@ import { stripVTControlCharacters } from 'node:util';
 const LONGEST_VALUE = 60;
 const LONGEST_TEXT = 300;
 
-/** The output of another program, shortened to one line. A stack trace names its error first or last. */
+/** The output of another program, shortened to one line. Keeps `both` ends if a stack trace may name its error last. */
 export function shownText(text: string, keep: 'start' | 'both' = 'start'): string {
-  // Removes escape sequences of terminals.
+  // Removes terminal escape sequences.
   const line = withoutKeys(stripVTControlCharacters(text))
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
     .trim();
@@ -14,7 +14,7 @@ export function shownText(text: string, keep: 'start' | 'both' = 'start'): strin
   return `${line.slice(0, LONGEST_TEXT / 2)} … ${line.slice(-LONGEST_TEXT / 2)}`;
 }
 
-/** A line with the name of an error: the last one of a Python traceback, an inner one in the output of Node. */
+/** A line with the name of an error: the last line of a Python traceback, or a line within the output of Node. */
 const NAMES_ERROR = /^[\w.]*(?:Error|Exception)\b.*$/gm;
 
 /** The output of a program that ended without an answer: its first line, and the last one that names an error. */
@@ -34,7 +34,7 @@ function withoutKeys(text: string): string {
   return text.replaceAll(/("dataKey"\s*:\s*")[^"]*/g, '$1…');
 }
 
-/** JSON in ASCII, which reads the same in every encoding and with every notion of line endings. */
+/** JSON in ASCII, which reads the same in every encoding, and whichever characters count as line endings. */
 export function asciiJson(value: object, replacer?: (name: string, value: unknown) => unknown): string {
   return JSON.stringify(value, replacer).replaceAll(
     /[\u007f-\uffff]/g,

@@ -36,7 +36,7 @@ async function obey(order: Order): Promise<Outcome> {
   return {};
 }
 
-/** After a failure, the program has ended, and the next request starts it again. */
+/** Ends the program after a failure; the next request starts it again. */
 async function orGone(asked: Program, outcome: Outcome): Promise<Outcome> {
   if (outcome.failure !== undefined) {
     await asked.kill();

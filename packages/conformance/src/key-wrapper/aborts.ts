@@ -17,13 +17,13 @@ import {
 } from './trial.ts';
 
 /**
- * Moments of an abort, one for each reason, counted in turns of the event loop. At 0, no response of a service can have
+ * When to abort, in turns of the event loop; one entry for each reason. At 0, no response of a service can have
  * arrived.
  */
 const TURNS = [0, 1, 3, 0, 0, 1];
 /** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
 const LATER_MS = [20, 60, 150, 400, 1_000];
-/** Later moments with a reachable service, as parts of the duration of a call that is long enough. */
+/** Later moments with a reachable service, as fractions of the duration of a call, if it is long enough. */
 const PARTS = [0.3, 0.7];
 const LONG_MS = 5;
 
@@ -82,8 +82,8 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
 };
 
 /**
- * Reasons of a signal, including null, that of `AbortSignal.timeout`, and an error of the key wrapper’s own class. The call
- * must be `unavailable` for all.
+ * Abort reasons, including null, the one of `AbortSignal.timeout`, and an error of the key wrapper’s own class. For
+ * each of them, the call must fail as `unavailable`.
  */
 async function reasonsOf(
   trial: KeyWrapperTrial,
@@ -96,7 +96,7 @@ async function reasonsOf(
   return [undefined, 'error' in own ? own.error : undefined, 'text', null, late, new Error('the caller’s own')];
 }
 
-/** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it was faster. */
+/** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it ended first. */
 async function expectAborted(
   trial: KeyWrapperTrial,
   call: Call,
@@ -104,7 +104,7 @@ async function expectAborted(
   { turns, reason }: { readonly turns: number; readonly reason: unknown },
 ): Promise<void> {
   const isPipe = THROUGH_PIPE in trial.target;
-  // A program may have answered before it reads the abort. Several tries avoid that.
+  // A program may have answered before it reads the abort, so the call is tried several times.
   for (let tries = isPipe ? 5 : 1; tries > 0; tries--) {
     const outcome = await promptly(abortedUnderWay(trial, call, turns, reason), what);
     if (outcome === undefined) return;
@@ -147,10 +147,10 @@ const TRIES = 3;
 const MANY = 20;
 /** Number of turns of the event loop within which a call counts as ending at once. */
 const AT_ONCE_TURNS = 200;
-/** Timers of the kit that run out before a call counts as late: a busy machine delays them too. */
+/** The kit’s timers that must expire before a call counts as late. A busy machine also delays them. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
 
-/** Aborts a call of a reachable service in the middle, if it takes long enough to have one. */
+/** Aborts a call to a reachable service midway, if it takes long enough. */
 async function expectAtOnceWithin(trial: KeyWrapperTrial, call: Call): Promise<void> {
   const began = performance.now();
   await trial.settle(call.start, call.name);
@@ -176,8 +176,8 @@ async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: re
 }
 
 /**
- * Aborted calls must end at once, and before earlier calls that wait for their service. If one ends before the abort, none
- * is checked.
+ * Aborted calls must end at once, and before earlier calls that wait for their service. If any call ends before the
+ * abort, none is checked.
  */
 async function expectAtOnce(
   trial: KeyWrapperTrial,
@@ -192,7 +192,7 @@ async function expectAtOnce(
     const ended: string[] = [];
     const begin = ({ signal }: AbortController): Promise<Outcome> => trial.settle(() => start(signal), name);
     const before = Array.from({ length: others }, () => begin(other).finally(() => ended.push('other')));
-    // Two calls with one signal, of which neither may replace the other's listener.
+    // Two calls with one signal: neither must replace the other's listener.
     const both = Promise.all([begin(aborted), begin(aborted)]).finally(() => ended.push('aborted'));
     if (afterMs > 0) await within(afterMs, Promise.race([...before, both]), undefined);
     const isOver = ended.length > 0;

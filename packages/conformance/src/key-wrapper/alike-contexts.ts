@@ -12,7 +12,7 @@ const CONTROL = ['\n', '\0', '\t', '\u001f'];
 /** Text moved across a separator: from a name into its value, or from a value into the next name. */
 export const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTROL].map((separators) =>
   separators.flatMap((separator, i) => {
-    // One separator, and every ordered pair.
+    // Names that are unique for each separator, so that many pairs fit into one context.
     const letter = String.fromCharCode(0x61 + i);
     const [name, first, second] = [`b${letter}`, `a${letter}a`, `a${letter}b`];
     const shown = separator === '' ? 'the boundary' : JSON.stringify(separator);
@@ -31,7 +31,7 @@ export const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTR
   }),
 );
 
-/** Separators escaped by a backslash that is not escaped itself. */
+/** For an adapter that escapes separators with a backslash, but does not escape the backslash. */
 export const ESCAPED_CONTEXTS: readonly Alike[] = [
   ['=', ','],
   [':', ';'],
@@ -43,7 +43,7 @@ export const ESCAPED_CONTEXTS: readonly Alike[] = [
   return [what, { [`${name}${after}x${between}${next}`]: 'x' }, { [`${name}\\`]: 'x\\', [next]: 'x' }];
 });
 
-/** Two separators in one value, of which only the first may be escaped. */
+/** For an adapter that escapes only the first of two separators in a value. */
 export const TWICE_SEPARATED: readonly Alike[] = [
   [';', '='],
   [',', ':'],
@@ -70,12 +70,12 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with A (U+0041) for Ł (U+0141)', { d3: '\u0141' }, { d3: '\u0041' }],
   ['with one letter beyond Latin-1 for another', { d4: '\u0141' }, { d4: '\u0143' }],
   ['with a Cyrillic letter for a Latin one', { d5: 'a' }, { d5: '\u0430' }],
-  ['with an emoji for the character of its last 16 bits', { d7: '\u{1f600}' }, { d7: '\uf600' }],
+  ['with the character of an emoji’s last 16 bits for the emoji', { d7: '\u{1f600}' }, { d7: '\uf600' }],
   ['with one emoji for another', { d6: '\u{1f600}' }, { d6: '\u{1f601}' }],
   ['with a percent sign that is encoded', { e1: '%' }, { e1: '%25' }],
   ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],
   ['with a backslash that is doubled', { e3: '\\' }, { e3: '\\\\' }],
-  ['with the text null instead of an empty text', { e4: '' }, { e4: 'null' }],
+  ['with the text null instead of an empty value', { e4: '' }, { e4: 'null' }],
   ['with another line ending', { e5: 'x\ny' }, { e5: 'x\r\ny' }],
   ['with a zero-width space', { e6: 'x' }, { e6: 'x\u200b' }],
   ['with a no-break space for a space', { e7: 'x y' }, { e7: 'x\u00a0y' }],
@@ -134,14 +134,14 @@ export const CUT_CONTEXTS: readonly Alike[] = [
 const many = (last: string): Context =>
   Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
 
-export const MANY_MEMBERS: readonly Alike[] = [['with another value of the last of 24 members', many('1'), many('2')]];
+export const MANY_MEMBERS: readonly Alike[] = [['with another value for the last of 24 members', many('1'), many('2')]];
 
 /** A member with a name that every object has, created with JSON since an assignment would set the inherited member. */
 function own(name: string, value: string): Context {
   return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
 }
 
-/** A length stored in one byte, so that the end of a long value looks like the next member. */
+/** For an adapter that stores a length in one byte: the end of a long value then looks like the next member. */
 const [NAME, VALUE] = ['n'.repeat(127), 'v'.repeat(127)];
 
 export const WRAPPED_LENGTHS: readonly Alike[] = [
@@ -166,9 +166,9 @@ export const ODD_NAMES: readonly Alike[] = [
   ['with a name and its value exchanged', { s1: 's2' }, { s2: 's1' }],
   ['with the values of two members exchanged', { s3: 'x', s4: 'y' }, { s3: 'y', s4: 'x' }],
   ['without a member whose name and value are equal', { s5: 's5' }, {}],
-  ['without two members of one value', { s6: 'x', s7: 'x' }, {}],
-  ['with a number of a name in another form', { 1: 'x' }, { '01': 'x' }],
-  ['with a name as another path', { 'p.0': 'x' }, { 'p[0]': 'x' }],
+  ['without two members that have the same value', { s6: 'x', s7: 'x' }, {}],
+  ['with a numeric name in another form', { 1: 'x' }, { '01': 'x' }],
+  ['with a name that writes the same path differently', { 'p.0': 'x' }, { 'p[0]': 'x' }],
   ['without a member whose value is empty', { o1: '' }, {}],
   ['with another value of a name that begins with a dot', { '.o2': 'x' }, { '.o2': 'y' }],
   ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],

@@ -64,7 +64,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
         for (const call of calls) {
           for (const bytes of answered(await call)) {
             const isFresh = name === 'unwrap' ? sameBytes(bytes, stored.dataKey) : bytes.some((byte) => byte !== 0xff);
-            expectThat(isFresh, `after the bytes of one ${name} were overwritten, another returns other bytes`);
+            expectThat(isFresh, `after the result of one ${name} was overwritten, another returned wrong bytes`);
             expectKept(returned, 'with a later call');
             bytes.fill(0xff);
             expectKept(returned, 'when the bytes of another call were overwritten');
@@ -172,7 +172,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       returned.push(...answer.map((bytes) => kept(`that ${name} returned`, bytes)));
     }
     controller.abort();
-    // A rejection now is unhandled.
+    // A rejection at this point would be unhandled, and so become visible.
     await new Promise((resolve) => setImmediate(resolve));
     expectKept(returned, 'when its signal aborted after the call');
     await trial.expectOpens(keyWrapper, made, 'its own wrapped key, after a signal of earlier calls aborted,');

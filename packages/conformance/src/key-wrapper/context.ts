@@ -38,7 +38,7 @@ const OTHERS: readonly (readonly [what: string, context: Context])[] = [
   ['whose values are swapped', { 'sealring:ring': purpose, 'sealring:purpose': ring }],
 ];
 
-/** Subsets of the context: an adapter may retry with fewer members, or compare only those of one side. */
+/** Subsets of the context: an adapter may retry with fewer members, or compare only the members on one side. */
 const PARTS: readonly (readonly [what: string, context: Context])[] = [
   ['of both members', CONTEXT],
   ['of the first member only', RING],
@@ -49,7 +49,7 @@ const PARTS: readonly (readonly [what: string, context: Context])[] = [
 export const CONTEXT_CHECKS: KeyWrapperChecks = {
   'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
-    if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+    if (!supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
     const expectBound = (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS): Promise<void> =>
       trial.each(others, async ([words, context]) => {
         const what = `the wrapped key of ${made.by} under a context ${words}`;
@@ -74,7 +74,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
     const keyWrapper = await trial.create();
-    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
     const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
     const context = { ...CONTEXT, abc: 'd' };
     await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key for the context ab: cd, under abc: d', { context });
@@ -143,8 +143,8 @@ async function madeUnder(
 }
 
 /**
- * Finds contexts that a key wrapper confuses, after it has unwrapped its wrapped key and may have cached
- * it. Resolves to the contexts that the service refuses, which are skipped: a ring does not need arbitrary contexts.
+ * Expects a key wrapper not to confuse contexts, even after it has unwrapped its wrapped key and may have cached it.
+ * Skips contexts that wrap refuses, since a ring does not need arbitrary contexts; resolves to a note about them.
  */
 async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly Alike[])[]): Promise<string | void> {
   const leftOut: string[] = [];
@@ -179,7 +179,7 @@ async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly
 
 const namesOf = ([, one, other]: Alike): readonly string[] => Object.keys({ ...one, ...other });
 
-/** Groups pairs so that no two members of a group have the same name. */
+/** Groups pairs of contexts so that no two pairs of a group share the name of a member. */
 function withoutDoubles(pairs: readonly Alike[]): readonly (readonly Alike[])[] {
   const groups: Alike[][] = [];
   for (const pair of pairs) {

@@ -26,7 +26,7 @@ const ROTATING_MS = 1_000;
 /** Number of wraps that start in sequence while the version changes. */
 const BESIDE_ROTATION = 12;
 
-/** Checks of wraps after changes to the KMS key, for targets that can make them. */
+/** Checks during and after changes to the KMS key, for targets with a `control`. */
 export const CONTROL_CHECKS: KeyWrapperChecks = {
   'WRAP-DISABLED': whileRefused(['disable', 'enable'], 'disabled'),
   'WRAP-ENABLED': afterRefused(['disable', 'enable']),
@@ -52,7 +52,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         }
         const beside = await trial.all(begun);
         await rotation;
-        await trial.each(beside, (one) => trial.expectOpens(fresh, one, 'a wrapped key from during a rotation'));
+        await trial.each(beside, (one) => trial.expectOpens(fresh, one, 'a wrapped key made during a rotation'));
       }
       asked.push(fresh);
       for (const keyWrapper of asked) {
@@ -98,12 +98,12 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-ROTATED-NAMES': async (trial) => {
-    // The earlier instance may use the version it knows for some time.
+    // The earlier instance may keep using the version that it knows for some time.
     const { before, after } = await rotated(trial);
     const names = new Set(before.map(({ wrapped }) => wrapped.keyId));
     const expectNew = (made: readonly MadeBy[]): void => {
       for (const { by, wrapped } of made) {
-        expectThat(!names.has(wrapped.keyId), `a wrap of ${by} after a rotation names an earlier version`);
+        expectThat(!names.has(wrapped.keyId), `a wrapped key of ${by} after a rotation names an earlier version`);
       }
       for (const { wrapped } of made) names.add(wrapped.keyId);
     };
@@ -118,9 +118,9 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       // Whether it succeeds at all is the subject of WRAP-ENABLED.
       const again = await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
       const isSame = 'error' in again || wrappedKeyOf(again.value, what).keyId === wrapped?.keyId;
-      expectThat(isSame, `${what} names another version than the one before`);
+      expectThat(isSame, `${what} names another version than the earlier wrapped key`);
     }
-    // Up to a version of two digits, which comes before one of one digit in the order of texts.
+    // Up to a two-digit version, which comes before a one-digit version if versions are compared as text.
     const { rotate } = trial.control('rotate');
     for (const _ of trial.inTime(Array.from({ length: TWO_DIGITS }), 0, ROTATING_MS)) {
       await rotate();
@@ -160,7 +160,7 @@ async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   if (keyWrapper.supports.keyVersions !== true) return;
   const ends = ['x', '\n', ' ', '/', '?x=y', '.0', 'e0'].map((end) => keyId + end);
   const numbers = ['0', ' ', '0x', '+'].map((before) => keyId.replace(/\d+$/, (digits) => before + digits));
-  // Equal to the version in 8, 16, 32 and 64 bits.
+  // Equal to the version in their lowest 8, 16, 32 and 64 bits.
   const overflowing = [8n, 16n, 32n, 64n].map((bits) =>
     keyId.replace(/\d+$/, (digits) => `${BigInt(digits) + 2n ** bits}`),
   );
@@ -206,14 +206,14 @@ function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
             const what = `${name} while ${kind}`;
             const outcome = await trial.settle(start, what);
             if ('error' in outcome) {
-              // What the service refuses must not come from before.
+              // A result that the service now refuses must not come from a cache.
               const wasKept = asked === fresh && answered.has(name);
-              expectThat(!wasKept, `${what}, was not refused on an earlier instance, but on a new one`);
+              expectThat(!wasKept, `${what} succeeded on an earlier instance, but was refused on a new one`);
               return expectKind(outcome.error, kind, what);
             }
             if (asked === keyWrapper) answered.add(name);
-            // Some services still wrap with a key that they refuse for unwrap, or sign with another one.
-            expectThat(name !== 'unwrap', `${what}, was not refused`);
+            // Some services still wrap with a key that they refuse for unwrap, or sign with a separate key.
+            expectThat(name !== 'unwrap', `${what} was not refused`);
             if (name === 'wrap') wrappedKeyOf(outcome.value, what);
             else if (name === 'generate') generatedOf(outcome.value, asked);
             else bytesOf(outcome.value, what);

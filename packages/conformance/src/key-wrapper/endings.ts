@@ -66,7 +66,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
         expectEnd(outcome, made.dataKey, `a ${name} in progress`);
         if (name === 'wrap' && 'value' in outcome) {
           const wrapped = wrappedKeyOf(outcome.value, name);
-          await trial.expectOpens(opener, { ...made, wrapped }, 'a wrapped key from during a close');
+          await trial.expectOpens(opener, { ...made, wrapped }, 'a wrapped key made during a close');
         }
       }
       for (const { name, start } of calls) {
@@ -92,7 +92,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
     for (const { name, start } of trial.calls(keyWrapper, made)) {
       const what = `${name} after close`;
       const outcome = await promptly(trial.promised(start, what), what);
-      // A key wrapper that created nothing has nothing to close, and may answer.
+      // A key wrapper that holds no resources has nothing to close, so its calls may still succeed.
       if ('error' in outcome) expectKind(outcome.error, 'unavailable', what);
     }
     await Promise.all([trial.closeKeyWrapper(keyWrapper), trial.closeKeyWrapper(keyWrapper)]);
@@ -130,7 +130,7 @@ export const PURITY_CHECKS: KeyWrapperChecks = {
       for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) await use(keyWrapper);
       await trial.close();
     });
-    // What its own calls start is not left to the target's close.
+    // Whatever a key wrapper's calls start, its own close must end, not only the close of the target.
     const closable = await trial.create();
     if (closable.close !== undefined) await expectNoTimers(() => use(closable));
     const counts: number[] = [];

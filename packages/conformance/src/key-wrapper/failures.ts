@@ -18,7 +18,7 @@ import {
 /** Wait for the output of a call, milliseconds. */
 const LATER_MS = 50;
 
-/** Bytes at the end of a wrapped key, which a service chooses at random. */
+/** Number of bytes at the end of a wrapped key that are looked for in errors; they look random. */
 const END_BYTES = 32;
 
 /** Globals that existed before the kit. */
@@ -55,7 +55,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     const summary = Object(error.summary) as Record<string, unknown>;
     for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
       const named = String(summary[name]);
-      // A generate that uses wrap may name that operation.
+      // A generate that calls wrap may name wrap as its operation.
       const isRight = named === expected || (expected === 'generate' && named === 'wrap');
       expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
     }
@@ -80,7 +80,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     expectThat(stack.includes(message), `the error of ${what} has the stack of another error`);
     const isWord = !/\s/.test(String(Object(summary).code));
     expectThat(isWord, `the error of ${what} has a sentence as the summary’s code`);
-    // The beginning may be a header that all wrapped keys have. Padding recurs too.
+    // The beginning may be a header that all wrapped keys share, and padding also recurs.
     const end = wrapped.slice(-END_BYTES);
     const isRandom = new Set(end).size > END_BYTES / 2;
     expectThat(!isRandom || !shows(contentsOf(error), end), `the error of ${what} repeats the wrapped key`);
@@ -105,7 +105,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-INSPECT-SECRET': async (trial) => {
     const keyWrapper = await trial.create();
-    // Not drawn from the seed: a leak of another run with this seed in this process would count as a leak of this run.
+    // Not derived from the seed, or a leak in an earlier run with this seed in this process would count for this run.
     const dataKey = new Uint8Array(randomBytes(trial.dataKey(keyWrapper).length));
     const others = (await trial.makeEach(keyWrapper)).slice(1);
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };
@@ -222,7 +222,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   return failures;
 }
 
-/** An error of another library. */
+/** Whether a value is an error of another class, such as an error of a client library. */
 function isForeign(value: unknown): boolean {
   return (types.isNativeError(value) && !isKeyWrapperError(value)) || value instanceof DOMException;
 }

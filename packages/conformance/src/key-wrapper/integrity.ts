@@ -19,11 +19,11 @@ const BETWEEN = 8;
 const EVERY_BYTE = 256;
 /** Leading bytes that often hold a version and flags; every bit of them is flipped. */
 const HEAD = 4;
-/** Time for flipping every bit of a wrapped key without a service, milliseconds. */
+/** Time for flipping every bit of a wrapped key, if the wrapper calls no service, milliseconds. */
 const EVERY_BIT_MS = 1_500;
 /** Number of alterations that are tried even if that takes longer. */
 const LEAST_TRIED = 8;
-/** Lengths of nonces, tags and headers, at which two wrapped keys are spliced. */
+/** Offsets, from either end, at which two wrapped keys are spliced: lengths of nonces, tags and headers. */
 const SEAMS = [12, 16, -16, -12];
 
 /** Number of refusals of one kind in sequence. */
@@ -52,7 +52,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const others = heads.map(
       (byte): Altered => [flipped(wrapped, 0, byte ^ version), `with ${byte} as its first byte`],
     );
-    // Changes that keep the sum or the XOR.
+    // A swap keeps the sum and the XOR of the bytes.
     const other = all.find((at) => at > 12 && wrapped[at] !== wrapped[12]) ?? 0;
     const exchanged = Uint8Array.from(
       wrapped,
@@ -63,7 +63,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
   'WRAP-SPELLING': alterations((wrapped) => spellings(Buffer.from(wrapped))),
   'WRAP-TRUNCATION': alterations((wrapped) => [
     ...[1, 2, 4, 8, 12, 16].map((cut): Altered => [wrapped.slice(0, -cut), `without its last ${cut} bytes`]),
-    // An RSA ciphertext is a number, which may stay the same without a leading zero.
+    // An RSA ciphertext is a number, which stays the same without a leading zero.
     ...(wrapped[0] === 0 ? [] : [1, 2, 12, 16]).map(
       (cut): Altered => [wrapped.slice(cut), `without its first ${cut} bytes`],
     ),
@@ -104,7 +104,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     for (const [head, tail] of bothWays(one, other)) {
       await trial.each([middle, ...SEAMS], async (at) => {
         const bytes = Uint8Array.of(...head.wrapped.wrapped.slice(0, at), ...tail.wrapped.wrapped.slice(at));
-        // Text may have a common prefix, and numbers a common suffix.
+        // The result may equal one of the two: texts may share a prefix, and numbers a suffix.
         if ([one, other].some(({ wrapped }) => Buffer.from(wrapped.wrapped).equals(bytes))) return;
         const words = `a wrapped key up to byte ${at}, then another one,`;
         await trial.expectCorrupt(keyWrapper, { ...head.wrapped, wrapped: bytes }, words);
@@ -128,7 +128,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
     await trial.each(refused, async ([words, refuse]) => {
-      // A number that is higher than most circuit breakers allow.
+      // More refusals than most circuit breakers allow.
       await trial.each(Array.from({ length: TIMES }), async () => void (await trial.settle(refuse, words)));
       for (const { name, start } of trial.calls(keyWrapper, made)) {
         await trial.answer(start, `after a call ${words}, ${name}`);
@@ -156,7 +156,7 @@ function spellings(wrapped: Buffer): readonly Altered[] {
   const swapped = spelt.replaceAll(/[-_+/]/g, (char) => ({ '-': '+', _: '/', '+': '-', '/': '_' })[char] ?? char);
   const head = spelt.slice(0, ENDS);
   const end = /([^=])=*$/.exec(spelt)?.[1] ?? '';
-  // Some of the bits of a last character may belong to no byte.
+  // Some bits of the last character may not belong to any byte.
   const last = [...Array.from('ABCDEFGHQRSTgwxyz019'), ...withBitFlipped(end)].map((char): [string, string] => [
     spelt.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
     `with ${char} as its last character`,

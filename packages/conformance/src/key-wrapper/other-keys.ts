@@ -16,7 +16,7 @@ import {
 /** Time for a call to notice that its service is unreachable, milliseconds. */
 const OUTAGE_MS = 1_000;
 const ELSEWHERE = 'conformance-elsewhere';
-/** Names of members that every object has, and so a lookup table of providers or keys. */
+/** Names of members that every object has, including a lookup table of providers or keys. */
 const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
 
 export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
@@ -64,7 +64,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const unreachable = await trial.create('createUnreachable');
     const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
-    // A wrapper that has noticed the outage must not report it instead.
+    // A wrapper that has noticed the outage must still report these wrapped keys as corrupt.
     const ending = { ...OPTIONS, signal: AbortSignal.timeout(OUTAGE_MS) };
     const asking = trial.settle(() => unreachable.unwrap(copyOf(wrapped), ending), `unwrap, ${NOWHERE}`);
     await within(OUTAGE_MS, asking, undefined);
@@ -85,7 +85,8 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const [made, theirs] = [await trial.makeEach(keyWrapper), await trial.makeEach(other)];
     const unasked = await trial.createUnasked();
     const one = made[0] as Made;
-    // The instance with an unreachable service must agree, and so must both after valid and invalid calls.
+    // The instance with an unreachable service must give the same answers, and both must repeat them after valid and
+    // invalid calls.
     for (const asked of [keyWrapper, unasked]) {
       expectOwns(asked, made, theirs);
       const good = (): unknown => asked.unwrap(copyOf(one.wrapped), OPTIONS);
@@ -101,7 +102,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
 /** Names that an adapter may fail to parse. */
 const ODD_NAMES = ['', '/', ':', '%', '%zz', '\0', 'https://', '🔑', 'x'.repeat(2_000)];
 
-/** The wrapped key under other names of its KMS key, where its keyId begins with the name. */
+/** The wrapped key with its KMS key renamed, if its keyId begins with the name of the KMS key. */
 function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly string[]): readonly WrappedKey[] {
   if (!wrapped.keyId.startsWith(keyId)) return [];
   const version = wrapped.keyId.slice(keyId.length);
@@ -109,8 +110,8 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
 }
 
 /**
- * The wrapped key of KMS keys whose names resemble ours: by prefix, by suffix, by line or as a pattern. An end of a name
- * that may be a version stays as it is.
+ * The wrapped key, relabelled with names that resemble ours: with another prefix or suffix, on another line, or as
+ * matched by a pattern. Leaves the end of a name unchanged if it may be a version.
  */
 function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
@@ -129,14 +130,14 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
 }
 
 /**
- * Names of other KMS keys that match if a separator acts as a wildcard. The separator is not x, because 0x starts a
- * number.
+ * Names of other KMS keys that match if a separator acts as a wildcard. The replacement is q and not x, because 0x
+ * starts a number.
  */
 function separatedBy(keyId: string): readonly string[] {
   return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
 }
 
-/** Names of KMS keys elsewhere: with another account, project or location. Regions of one key are not among them. */
+/** Names of KMS keys elsewhere: with another account, project or location. Leaves out other regions of the same key. */
 function otherPlaces(keyId: string): readonly string[] {
   const parts = keyId.split('/');
   return parts
@@ -190,7 +191,7 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
   }
 }
 
-/** Spelling may matter or not, but a wrapped key that owns accepts must not be refused before any call. */
+/** Spelling need not matter, but unwrap must not refuse, before any call, a wrapped key that owns accepts. */
 async function expectOneAnswer(trial: KeyWrapperTrial, unreachable: KeyWrapper, { wrapped }: Made): Promise<void> {
   const { keyId } = unreachable;
   const names = [keyId.toUpperCase(), keyId.toLowerCase(), ...otherCaseOf(keyId), ...spellingsOf(keyId)];

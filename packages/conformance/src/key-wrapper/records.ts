@@ -8,15 +8,15 @@ import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
 import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
-/** Number of consecutive bytes that agree by chance once in 2^128 times. */
+/** Number of consecutive bytes: so many agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
-/** The XOR of two random data keys has few zero bytes, unlike the XOR of a common header. */
+/** Minimum of nonzero bytes in the XOR of two data keys, since the XOR of a common header is zero. */
 const LEAST_DIFFERENT = 8;
 
 /**
  * Whether two wraps use the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, and anyone with one
- * data key can compute the other. Block modes, key wrap, public keys and streams with a nonce from the data key do not
- * have this property.
+ * data key can compute the other. Block modes, AES key wrap, public-key encryption and streams whose nonce is derived
+ * from the data key do not have this property.
  */
 export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
   const length = Math.min(oneKey.length, otherKey.length);
@@ -48,7 +48,7 @@ const LONGEST_KEY_ID = 2_048;
 const LARGEST_RECORD = 3_500;
 /** Time limit of a call to a service that does not answer, milliseconds. */
 const UNANSWERED_MS = 1_000;
-/** After this time, an answer has a later date in whole seconds, milliseconds. */
+/** Wait until an answer has a later date, milliseconds: dates have a precision of one second. */
 const NEXT_SECOND_MS = 1_100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -93,7 +93,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CONFIDENTIAL': async (trial) => {
     const wraps: Made[] = [];
-    // Two processes, each of which may count nonces from one.
+    // Like two processes, each of which may count its nonces from one.
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
       wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
     }
@@ -151,7 +151,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   'WRAP-CALLERS-RECORD': async (trial) => {
     const keyWrapper = await trial.create();
     const { dataKey, wrapped } = await trial.make(keyWrapper);
-    // Objects that allow changes reveal code that changes them only if it can.
+    // Mutable objects reveal code that modifies only objects that are not frozen.
     for (const shape of [Object.freeze, bare, <T extends object>(members: T): T => members]) {
       const context = shape({ ...CONTEXT });
       const [options, record] = [shape({ context }), shape(copyOf(wrapped))];
@@ -182,7 +182,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** @throws {Finding} if onServiceDate of one call receives the date of another one, or an earlier answer’s. */
+/** @throws {Finding} if onServiceDate of one call receives the date of another call or of an earlier answer. */
 async function ownDates(trial: KeyWrapperTrial): Promise<void> {
   const keyWrapper = await trial.create();
   const dates: [first: Date[], second: Date[]] = [[], []];
@@ -193,11 +193,11 @@ async function ownDates(trial: KeyWrapperTrial): Promise<void> {
   await use((date) => void dates[0].push(date));
   const count = dates[0].length;
   await trial.make(keyWrapper);
-  // The date of an answer has whole seconds.
+  // The date of an answer has a precision of one second.
   if (count > 0) await pause(NEXT_SECOND_MS);
   await use((date) => void dates[1].push(date));
   expectThat(dates[0].length === count, 'onServiceDate received a date after its call had ended');
-  expectThat(count === 0 || dates[1].length > 0, 'onServiceDate received no date of a later call');
+  expectThat(count === 0 || dates[1].length > 0, 'onServiceDate of a later call received no date');
   const [last, next] = [dates[0].at(-1), dates[1][0]];
   const isLater = last === undefined || next === undefined || next > last;
   expectThat(isLater, 'onServiceDate received the date of an earlier answer');
@@ -207,9 +207,9 @@ async function ownDates(trial: KeyWrapperTrial): Promise<void> {
 const BOTH_WRAP = 8;
 
 /**
- * Bytes of a wrapped key that do not depend on the KMS key are equal for two KMS keys: reordered or inverted bytes of
- * the data key, say. The second KMS key wraps in reverse order, against counters and clocks. A check value, which some
- * services add, is short.
+ * Expects that a wrapped key depends on the KMS key. Bytes that do not, such as reordered or inverted bytes of the data
+ * key, are equal under two KMS keys. The second KMS key wraps in reverse order, so that counters and clocks differ. A
+ * few equal bytes are accepted, since some services add a short check value.
  */
 async function hidesByKey(trial: KeyWrapperTrial): Promise<void> {
   const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
@@ -257,7 +257,7 @@ function checkKeyId(keyId: unknown, what: string): void {
 function checkDate(date: unknown): void {
   expectThat(types.isDate(date), `onServiceDate received ${kindOf(date)}, not a date`);
   expectThat(!Number.isNaN(date.getTime()), 'onServiceDate received an invalid date');
-  // No clock is wrong by a day: detects seconds used as milliseconds.
+  // Detects seconds used as milliseconds, since no clock is wrong by a day.
   const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
   expectThat(isOfToday, `onServiceDate received ${date.toISOString()}`);
 }

@@ -1,7 +1,7 @@
 import { type RequirementTable, requiredBy } from '../requirement.ts';
 
 const CONTRACT = 'KeyWrapper of @sealring/core';
-const RING = 'Sealring ring document: what it stores of a wrapped key';
+const RING = 'Sealring ring document: what it stores for a wrapped key';
 const KIT = 'Sealring conformance kit';
 const [DECISION_4, DECISION_9] = ['decision 0004', 'Sealring decision 0009'];
 const DOCUMENTS: readonly unknown[] = [RING, KIT, DECISION_4, DECISION_9];
@@ -37,7 +37,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   ),
   'WRAP-TWICE': must('Two wraps of one data key both unwrap, as does an old wrap after many new ones.', 1),
   'WRAP-GENERATE': must('generate returns a new data key each time and a wrapped key that unwraps to it.', 'generate'),
-  'WRAP-CONCURRENT': must('Concurrent calls do not mix their results.'),
+  'WRAP-CONCURRENT': must('Concurrent calls do not mix up their results.'),
   'WRAP-VIEW': must('A view of a larger buffer is read only within its bounds.', 1),
   'WRAP-OWN-BYTES': must('The caller may overwrite the bytes that a call returns.', 1),
   'WRAP-CALLERS-BYTES': must('No call modifies its input bytes, or reads them after it has ended.', 1),
@@ -130,8 +130,8 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
     'supports',
   ),
   'WRAP-VERSION-BINDS': should('A wrapped key that names another version of its KMS key does not unwrap.', DECISION_9),
-  'WRAP-CLOSE-ALONE': must('close does not end other instances or a client that the caller passed in.', 'close'),
-  'WRAP-CLOSE': must('close returns a promise that settles, and calls made during or after it end.', 5),
+  'WRAP-CLOSE-ALONE': must('close does not close other instances or a client that the caller passed in.', 'close'),
+  'WRAP-CLOSE': must('close returns a promise that settles, and so do calls made during or after close.', 5),
   'WRAP-CLOSED': should('After close, a call succeeds or fails as unavailable, and a second close does nothing.', KIT),
   'WRAP-INSTANCE-CLOSES': must('Closing an instance of the target completes.', KIT),
   'WRAP-NO-TIMERS': should('A closed key wrapper leaves no timers, watchers or servers behind.', KIT),

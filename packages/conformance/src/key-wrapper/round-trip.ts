@@ -21,15 +21,15 @@ import {
 const GENERATES = 8;
 /** More than a pool of generated data keys may hold. */
 const MORE_GENERATES = 24;
-/** Minimum of distinct bytes in a data key. Random keys have about 30, fewer once in 10^14 times; hex text has 16. */
+/** Minimum of distinct bytes in a data key. Random keys have about 30, and too few once in 10^14 times; hex has 16. */
 const LEAST_DIFFERENT = 17;
 /** Number of concurrent calls, and of wraps before the first unwrap. */
 const AT_ONCE = 6;
 const MANY_AT_ONCE = 24;
 const KEPT = 12;
-/** Time for these wraps, milliseconds. */
+/** Time for further wraps, milliseconds. */
 const MAKING_MS = 1_500;
-/** The same for a wrapper without a service, or with a quick one: more than a one-byte counter can count. */
+/** Maximum number of further wraps, and of unwraps by a quick wrapper: more than a one-byte counter can count. */
 const MANY_LOCAL = 300;
 /** Longest call of a quick service, milliseconds. */
 const QUICK_MS = 5;
@@ -89,7 +89,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const seen: Uint8Array[] = [];
     const look = async (keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): Promise<void> => {
       const different = new Set(dataKey).size;
-      expectThat(different > 1, 'generate returned a data key of equal bytes');
+      expectThat(different > 1, 'generate returned a data key whose bytes are all equal');
       expectThat(different >= LEAST_DIFFERENT, `generate returned a data key with only ${different} distinct bytes`);
       expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate returned the same data key twice');
       seen.push(Uint8Array.from(dataKey));
@@ -160,7 +160,7 @@ function refusedBeside(trial: KeyWrapperTrial, unwrap: Call['start'], refused: B
   const late = async (): Promise<void> => {
     const outcome = await aborted;
     const isAnothers = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
-    expectThat(!isAnothers, 'an aborted unwrap, concurrent with refused ones, has their error');
+    expectThat(!isAnothers, 'an aborted unwrap failed with the error of a concurrent refused one');
   };
   const bad = refused.map(async ([words, start]) => {
     const what = `unwrap ${words}, concurrent with a valid one,`;
@@ -227,7 +227,7 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     [half, 'that begins with 16 zeros'],
     [half.toReversed(), 'that ends with 16 zeros'],
     ...alike.map((bytes) => [bytes, 'that begins with 32 bytes of which all but one are equal'] as const),
-    ...padded.map((bytes) => [bytes, `that ends like a padding of ${bytes.at(-1)} bytes`] as const),
+    ...padded.map((bytes) => [bytes, `that ends like ${bytes.at(-1)} bytes of padding`] as const),
     ...counted.map((bytes) => [bytes, `of the bytes from ${bytes[0]} on`] as const),
   ];
 }

@@ -8,7 +8,7 @@ import { bytesOf, type KeyWrapperChecks, type KeyWrapperTrial, NOWHERE } from '.
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
 /** Lengths at which an adapter may truncate an entry: blocks, hashes, message limits of services, a page. */
 const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
-/** Maximum number of bytes of a signature that have a bit flipped; verify is local. */
+/** Maximum number of bytes of a signature that have a bit flipped: many, since verify is local. */
 const FLIPS = 600;
 
 /** Maximum length of a wrapped key or signature in a ring document, bytes. */
@@ -69,7 +69,7 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** If signatures are deterministic, different ones show different keys. Otherwise both KMS keys may share one. */
+/** Expects signatures of another key to be refused. Only deterministic ones show that two KMS keys sign differently. */
 async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint8Array): Promise<void> {
   const other = await trial.create('createOtherKey');
   if (other.sign === undefined || other.verify === undefined) return;

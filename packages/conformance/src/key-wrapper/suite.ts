@@ -22,20 +22,20 @@ import { WRONG_ARGUMENT_CHECKS } from './wrong-arguments.ts';
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'WRAP-PROMISES': 'the kit’s side of the pipe creates the promises',
   'WRAP-VIEW': 'the program creates the buffers',
-  'WRAP-OWN-BYTES': 'only a copy of the bytes arrives here',
+  'WRAP-OWN-BYTES': 'the kit receives only a copy of the bytes',
   'WRAP-CALLERS-BYTES': 'the program creates the buffers',
   'WRAP-CALLERS-BYTES-AT-ONCE': 'the program creates the buffers',
   'WRAP-SIGNAL-AFTER': 'an abort is forwarded only while its call is in progress',
-  'WRAP-CALLERS-RECORD': 'only a copy of the record arrives here',
-  'WRAP-ERROR-CAUSE': 'only the kind and the text of an error arrive here',
+  'WRAP-CALLERS-RECORD': 'the kit receives only a copy of the record',
+  'WRAP-ERROR-CAUSE': 'the kit receives only the kind and the text of an error',
   'WRAP-OUTPUT-SECRET': 'the output of the program is not read',
   'WRAP-INSPECT-SECRET': 'the key wrapper is in another process',
   'WRAP-ARGUMENTS': 'the protocol carries arguments of the right types only',
   'WRAP-ARGUMENT-CONTEXT': 'the protocol carries arguments of the right types only',
   'WRAP-ARGUMENT-BYTES': 'the protocol carries arguments of the right types only',
   'WRAP-REJECTS': 'the kit’s side of the pipe creates the promises',
-  'WRAP-NO-TIMERS': 'they are in another process',
-  'WRAP-SIGNAL-LEFT': 'they are in another process',
+  'WRAP-NO-TIMERS': 'the timers are in another process',
+  'WRAP-SIGNAL-LEFT': 'the listeners are in another process',
 };
 
 const KEY_WRAPPER_CHECKS: KeyWrapperChecks = {
@@ -71,8 +71,8 @@ export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = su
 export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = KEY_WRAPPER_SUITE.requirements;
 
 /**
- * Checks a key wrapper against the contract of `KeyWrapper`, with about 1 000 calls that reach its service (1 250 with a whole
- * `control`). Resolves to a report whatever the key wrapper does. A KMS key is changed only through `control`.
+ * Checks a key wrapper against the contract of `KeyWrapper`, with about 1 000 calls that reach its service (1 250 with
+ * a complete `control`). Resolves to a report whatever the key wrapper does. Changes a KMS key only through `control`.
  *
  * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *

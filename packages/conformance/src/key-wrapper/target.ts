@@ -11,23 +11,23 @@ export interface KeyWrapperInstance {
 
 /** Optional capabilities of a key wrapper or its service. */
 export interface KeyWrapperSupport {
-  /** Whether it calls a service. Default true; false for a key wrapper that works within its process. */
+  /** Whether the key wrapper calls a service. Default true. Pass false if it works within its process. */
   readonly remote?: boolean;
   /** Whether wraps after a rotation name another version of the KMS key. Default true. */
   readonly versions?: boolean;
-  /** Whether it signs if its unwraps do not authenticate the origin. Default true. */
+  /** Whether the key wrapper signs ring entries if its unwraps do not authenticate the origin. Default true. */
   readonly signatures?: boolean;
 }
 
 /**
- * Changes to KMS key A. Each function resolves when the change is in force, which may take minutes. `disable` and
- * `enable` go together, and so do `deny` and `allow`. The kit restores the key, except for its rotations.
+ * Changes to KMS key A. Each function resolves when the change is in force, which may take minutes. A target that has
+ * `disable` must have `enable`, and vice versa; likewise `deny` and `allow`. The kit undoes every change but rotations.
  */
 export interface KeyWrapperControl {
   /** Disables the KMS key for all callers. */
   disable?(): Promise<void> | void;
   enable?(): Promise<void> | void;
-  /** Removes the caller's permission to use the key. */
+  /** Removes the caller's permission to use the KMS key. */
   deny?(): Promise<void> | void;
   allow?(): Promise<void> | void;
   /** Creates a new version that later wraps use. */
@@ -37,11 +37,14 @@ export interface KeyWrapperControl {
 /** The key wrapper under test, in several variants. Every call creates a new instance. */
 export interface KeyWrapperTarget {
   readonly name: string;
-  /** A key wrapper on KMS key A: another process of the fleet, each time. */
+  /** Creates a key wrapper for KMS key A. Each instance represents another process of the fleet. */
   create(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  /** The same on KMS key B of the same service. */
+  /** Creates a key wrapper for KMS key B of the same service. */
   createOtherKey(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  /** The same on KMS key A, with an unreachable service. Required unless `supports.remote` is false. */
+  /**
+   * Creates a key wrapper for KMS key A whose service is unreachable. Required, unless `supports.remote` is false: then
+   * it must be absent.
+   */
   createUnreachable?(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   readonly control?: KeyWrapperControl;
   readonly supports?: KeyWrapperSupport;
@@ -57,7 +60,7 @@ const TARGET = anObject({
   createUnreachable: v.optional(aFunction),
   control: v.optional(eachOf(aFunction, 'disable', 'enable', 'deny', 'allow', 'rotate')),
   supports: v.optional(eachOf(aFlag, 'remote', 'versions', 'signatures')),
-  // A target that runs a program; its creator closes it.
+  // For a target that runs a program. The caller who created the target closes it.
   close: v.optional(aFunction),
 });
 
@@ -71,7 +74,7 @@ export function checkKeyWrapperTarget(owner: string, target: KeyWrapperTarget): 
   checkArgument(owner, TARGET, target);
   const { control = {}, supports: { remote = true } = {} } = target;
   if (remote !== (target.createUnreachable !== undefined)) {
-    const words = remote ? 'is missing, and supports.remote is not false' : 'contradicts supports.remote: false';
+    const words = remote ? 'is missing, but supports.remote is not false' : 'contradicts supports.remote: false';
     throw new TypeError(`${owner}: createUnreachable ${words}`);
   }
   for (const pair of PAIRS) {

@@ -186,7 +186,7 @@ export class KeyWrapperTrial extends Trial {
     return generatedOf(answer, keyWrapper);
   }
 
-  /** A wrapped key of wrap, and one of generate if that works, which WRAP-GENERATE checks. */
+  /** A wrapped key of wrap, and one of generate if generate works; WRAP-GENERATE checks whether it does. */
   async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
     const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
     if (!(await this.#generates(keyWrapper))) return [wrapped];
@@ -256,7 +256,7 @@ export class KeyWrapperTrial extends Trial {
   }
 }
 
-/** @throws {Finding} if it takes too long to count as immediate. */
+/** @throws {Finding} if `work` takes too long to count as immediate. */
 export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   const late = Symbol('late');
   const outcome = await within(PROMPT_MS, work, late);

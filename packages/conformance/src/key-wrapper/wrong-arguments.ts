@@ -28,16 +28,16 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   'WRAP-KEY-CONSTANT': async (trial) => {
     const keyWrapper = await trial.createUnasked();
     if (!keyWrapper.supports.context) {
-      throw new NotApplicable('supports.context is false: the ring passes more than a data key');
+      throw new NotApplicable('supports.context is false, so the ring passes more than a data key');
     }
     for (const byte of [0, 1, 0x20, 0x41, 0x7f, 0x80, 0xff]) {
       const start = (): unknown => keyWrapper.wrap(new Uint8Array(32).fill(byte), OPTIONS);
-      await expectRefused(trial, [`wrap of 32 times the byte ${byte}`, start]);
+      await expectRefused(trial, [`wrap of 32 bytes that are all ${byte}`, start]);
     }
   },
   'WRAP-ARGUMENTS': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    // A valid wrapped key, on an instance that can reach its service, reveals accepted wrong arguments.
+    // A valid wrapped key and a reachable service show whether an instance accepts wrong arguments.
     const opener = await trial.create();
     const made = await trial.make(opener);
     const wrong = notBytes(made.dataKey);
@@ -74,7 +74,7 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-ARGUMENT-CONTEXT': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
     const contexts: Given = [
       ['a number in it', { ...CONTEXT, number: 1 }],
       ['null in it', { ...CONTEXT, nothing: null }],
@@ -95,7 +95,7 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       const start = (): unknown => keyWrapper.unwrap({ ...wrapped, wrapped: given as never }, OPTIONS);
       expectArgumentErrorOrCorrupt(await trial.refusal(start, words), words);
     }
-    // A store may hold a damaged record, but no record at all is a mistake of the caller.
+    // A store may hold a damaged record, but passing no record at all is the caller's mistake.
     const none = NO_RECORDS.map(
       ([what, given]): Wrong => [`unwrap of ${what}`, () => keyWrapper.unwrap(given as never, OPTIONS)],
     );
@@ -148,7 +148,7 @@ function notBytes(bytes: Uint8Array): Given {
     ['a DataView', new DataView(Uint8Array.from(bytes).buffer)],
     ['an object of numbers', Object.assign({ length: bytes.length }, bytes)],
     ['a Uint16Array', Uint16Array.from({ length: bytes.length / 2 }, (_, i) => (bytes[i] ?? 0) * 257)],
-    ['a Uint16Array of as many numbers', Uint16Array.from(bytes)],
+    ['a Uint16Array with the same numbers', Uint16Array.from(bytes)],
     ['a number', bytes.length],
   ];
 }

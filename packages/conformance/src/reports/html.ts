@@ -63,8 +63,8 @@ function cell({ id, status }: Row, x: number, y: number): unknown {
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**
- * The HTML report of a run: one self-contained page. The template escapes every text; characters
- * that an HTML document must not contain (HTML Living Standard, 13.2.3.5), and invisible ones, are written out.
+ * The HTML report of a run: one self-contained page. The template escapes all text. Invisible characters, and those
+ * that an HTML document must not contain (HTML Living Standard, 13.2.3.5), appear as escape sequences.
  */
 export function htmlReport(record: RunRecord): string {
   const { target, suite, startedAt, kitVersion, seed } = record.report;
@@ -96,7 +96,7 @@ ${strip(rows)}
 <main>
 ${STATUS_ORDER.map((status) => section(record, status, rows))}
 </main>
-<footer>A MUST that fails fails the run; a SHOULD warns.</footer>
+<footer>A failed MUST fails the run; a failed SHOULD only warns.</footer>
 </body>
 </html>
 `;

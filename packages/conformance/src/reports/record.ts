@@ -98,7 +98,7 @@ function countOf(rows: readonly Row[], status: RowStatus): number {
 const UNSEEN =
   /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
-/** Escapes such characters, as in `\u202e`. Line feeds and tabs stay. */
+/** Replaces invisible characters with escape sequences such as `\u202e`. Keeps line feeds and tabs. */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (char) => (char === '\n' || char === '\t' ? char : unicode(char)));
 }

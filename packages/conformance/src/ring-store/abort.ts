@@ -9,12 +9,12 @@ import { expectDoneOrNot, expectOneOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const MOST_TRIES = 20;
-/** Wait until an aborted write may have arrived anyway, milliseconds. */
+/** How long to wait for an aborted write that may still arrive, milliseconds. */
 const LATE_MS = 500;
-/** Length of a document that a fast store writes at once, bytes. */
+/** Length of a document that a fast store writes in one step, bytes. */
 const SHORT = 500;
 
-/** Reasons of an abort, which must have no effect. */
+/** Reasons for an abort. The reason must make no difference. */
 const REASONS: readonly unknown[] = [
   undefined,
   new DOMException('the time is over', 'TimeoutError'),
@@ -59,10 +59,10 @@ export const ABORT_CHECKS: RingStoreChecks = {
       const what = `a read aborted in progress, of ${current === undefined ? 'an absent ring' : 'a ring'},`;
       const found = (when: string): Promise<void> => trial.expectFound(store, current, when);
       for (const [i, moment] of (await moments(() => found('a read'))).entries()) {
-        // In every other round, the aborted read is the first of the three.
+        // In every other round, no read starts before the aborted one.
         const before = i % 2 === 0 ? undefined : found('a read started before an aborted one');
         const aborted = abortedCall(trial, moment, (signal) => store.read({ signal }), what);
-        // A store may keep its latest call in a field, so the aborted read is sometimes the latest.
+        // A store may keep only its latest call in a field, so in some rounds no read starts after the aborted one.
         const after = i % 4 === 1 ? undefined : found('a read started after an aborted one');
         await trial.all<unknown>([Promise.resolve(before), Promise.resolve(after), aborted]);
         const outcome = await aborted;
@@ -71,14 +71,14 @@ export const ABORT_CHECKS: RingStoreChecks = {
         else expectOneOf(outcome.value, [current], what);
         await found('a read after an aborted read');
         if (document !== 'one') continue;
-        // The answer to an abandoned read must not be used for another read.
+        // The response to an aborted read must not be used as the answer to another read.
         current = { document: `${i}`, revision: await trial.write(other, `${i}`, current?.revision) };
         await found('a read after an aborted read and a write');
       }
     }
     await trial.write(store, 'two', current?.revision, 'a write after aborted reads');
   },
-  // A busy machine may miss a moment, so a fast store gets each of them several times.
+  // A busy machine may miss a moment, so each moment is tried several times with a fast store.
   'RING-ABORT-WRITE': async (trial) => {
     for (const length of [SHORT, trial.supports.maxDocumentBytes]) {
       const stores = await trial.openPair();
@@ -106,7 +106,7 @@ export const ABORT_CHECKS: RingStoreChecks = {
     for (const moment of trial.inTime([...measured, ...measured, ...measured], measured.length)) {
       const pair = await trial.openPair();
       await abortWrite(trial, pair, undefined, 'created', moment);
-      // A database has few connections.
+      // A database allows few connections, so the stores are closed early.
       await trial.all(pair.map((store) => trial.closeEarly(store)));
     }
   },
@@ -121,7 +121,7 @@ export const ABORT_CHECKS: RingStoreChecks = {
     for (const [i, moment] of measured.entries()) {
       const what = 'a call while another write was aborted';
       const before = trial.read(store, what);
-      // One of two concurrent writes may lose, but must not fail otherwise.
+      // One of two concurrent writes may lose, but must not fail in any other way.
       const beside = trial.attempt(store, `beside ${i}`, revision, what);
       const write = (signal: AbortSignal) => store.write(`aborted ${i}`, { expected: revision, signal });
       const aborted = abortedCall(trial, moment, write, what);

@@ -139,7 +139,7 @@ function canaryOf({ random }: RingStoreTrial): string {
   return Buffer.from(random.bytes(12)).toString('hex');
 }
 
-/** The errors of all kinds of failing calls, with a document stored and written. */
+/** The errors of all kinds of failing calls, while a document with the canary is stored or being written. */
 async function errorsAbout(trial: RingStoreTrial, canary: string): Promise<readonly (readonly [string, unknown])[]> {
   const store = await trial.open();
   const most = trial.supports.maxDocumentBytes;
@@ -174,10 +174,10 @@ function spoil(result: unknown): void {
   if (isObject(result)) for (const name of ['document', 'revision']) Reflect.set(result, name, 'changed');
 }
 
-/** Members that may hold an attached error, which must meet the same requirements. */
+/** Names of errors that may be attached to an error, because they must meet the same requirements. */
 const OURS = ['RingStoreError', 'RingConflictError'];
 
-/** Credentials of a driver, in the forms in which errors show them. */
+/** Patterns of the credentials that errors of drivers show. */
 const CREDENTIALS: readonly RegExp[] = [
   /:\/\/[^\s/@]*:[^\s/@]+@/,
   /\b(?:password|passwd|pwd|accountkey|sharedaccesssignature|sig|x-amz-signature|api[-_]?key)=[^\s;&]/i,
@@ -194,7 +194,7 @@ function expectSilent(contents: Readable, canary: string, error: unknown, what: 
   expectThat(!contents.texts.some(isTelling), `${whose} shows text that looks like a password or a signature`);
 }
 
-/** Expects neither the document nor a credential in the contents. */
+/** Expects that an error shows neither the document nor a credential, and that no foreign error is attached to it. */
 export function expectDiscreet(error: unknown, canary: string, what: string): void {
   const name = describeThrown(error);
   expectSilent(contentsOf(error), canary, error, what);
@@ -237,25 +237,31 @@ async function expectNoDates(trial: RingStoreTrial): Promise<void> {
   expectThat(count === 0, 'a call to an unreachable backend reported a date');
 }
 
-/** Less than 15 minutes, the smallest difference of time zones, milliseconds. */
+/**
+ * The largest accepted deviation of a date, milliseconds. It is less than 15 minutes, the smallest difference between
+ * time zones.
+ */
 const FURTHEST_MS = 10 * 60 * 1_000;
-/** HTTP dates are whole seconds: after this wait they differ, milliseconds. */
+/** How long to wait so that two HTTP dates, which are in whole seconds, differ, milliseconds. */
 const A_SECOND_MS = 1_200;
 
 interface Reported {
   readonly what: string;
   readonly dates: readonly unknown[];
-  /** Times by this clock: when the call began, and when it had ended. */
+  /** When the call began and when it had ended (`at`), by the local clock. */
   readonly began: number;
   readonly at: number;
-  /** The date that the same read reported earlier. */
+  /** The dates that the same read reported earlier. */
   readonly before: readonly unknown[];
 }
 
-/** A date of whole seconds may be this much earlier than its answer, milliseconds. */
+/** How much earlier than its response a date in whole seconds may be, milliseconds. */
 const ROUNDING_MS = 1_050;
 
-/** @throws {Finding} if a date is that of an earlier answer: before its call began, by the clock that gave the others. */
+/**
+ * @throws {Finding} if a date belongs to an earlier response: if it is before the start of its call, by the clock that
+ * gave the other dates.
+ */
 function expectOfAnswer(reported: readonly Reported[]): void {
   const all = reported.flatMap(({ dates, ...rest }) => dates.map((date) => ({ ...rest, ms: Number(date) })));
   const ahead = Math.max(...all.map(({ ms, at }) => ms - at));
@@ -265,7 +271,7 @@ function expectOfAnswer(reported: readonly Reported[]): void {
   }
 }
 
-/** The dates reported by reads and writes, and by the same reads after each of several waits. */
+/** The dates that reads and writes report; after each of the waits, the same reads are repeated. */
 async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]): Promise<readonly Reported[]> {
   const rings = { 'a read of an absent ring': await trial.openPair(), 'a read': await trial.openPair() };
   const reported: Reported[] = [];

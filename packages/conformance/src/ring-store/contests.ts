@@ -8,10 +8,10 @@ import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 export const CONNECTIONS = 4;
 
-/** Writers of the longest documents; more would only load the network. */
+/** Number of writers of the longest documents. More of them would only load the network. */
 export const FEW_WRITERS = 4;
 
-/** Writes concurrently with the same expectation. Resolves to the document of the only winner. */
+/** Writes concurrently, with the same expectation for all writers. Resolves to the ring that the only winner wrote. */
 export async function contest(
   trial: RingStoreTrial,
   stores: readonly RingStore[],
@@ -44,9 +44,12 @@ export async function contest(
 }
 
 const LEAST_CONTESTS = 5;
-/** Contests get more time than other checks, since a store may let two writers win only rarely. */
+/**
+ * Time limit for the optional contests, milliseconds. It is longer than for other checks, since a store may let two
+ * writers win only rarely.
+ */
 const CONTESTS_MS = 1_000;
-/** Contests of creation; every other one has equal documents. */
+/** Number of contests to create a ring. In every other contest, all writers have equal documents. */
 const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const MOST_LONG = 3;
@@ -70,7 +73,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       await trial.expectConflict(stores[0], undefined, 'a late creation');
     }
     if (trial.target.remove === undefined) return;
-    // What is left of a removed ring must not admit two.
+    // The remains of a removed ring must not let two creations win.
     const name = trial.freshName();
     const stores = await trial.openMany(CONNECTIONS, name);
     await trial.write(stores[0], 'one', undefined);
@@ -86,7 +89,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     const revisions = new Set([revision]);
     for (const round of trial.contests(LEAST_CONTESTS, trial.rounds, CONTESTS_MS)) {
       const winner = await contest(trial, stores, revision, `contest ${round}`);
-      // The connection of the reader alternates.
+      // Each contest is read on the next connection.
       const reader = stores[round % CONNECTIONS] as RingStore;
       await trial.expectStored(reader, winner.document, winner.revision, `a read after contest ${round}`);
       expectThat(!revisions.has(winner.revision), `contest ${round}: the revision ${textOf(winner.revision)} recurred`);
@@ -162,7 +165,9 @@ export const CONTEST_CHECKS: RingStoreChecks = {
   },
 };
 
-/** During a creation, another writer removes and creates the ring, which needs no revision. */
+/**
+ * While one store creates a ring, another store repeatedly removes and creates the same ring, which needs no revision.
+ */
 async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const measured = await moments(async () => {
     const store = await trial.open();
@@ -172,7 +177,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const counted = await trial.open(again);
   const first = await trial.write(counted, 'first', undefined);
   await trial.remove(again);
-  // If revisions restart in a ring that is created again, equal revisions are allowed.
+  // If revisions start over when a ring is created again, equal revisions are allowed, and there is nothing to check.
   if ((await trial.write(counted, 'second', undefined)) === first) return;
   const coarse = measured.filter((_, i) => i % 2 === 0);
   for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length)) {
@@ -199,7 +204,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       const revision = revisionOf(outcome.value, what);
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
-      // The writer may give up with a conflict, or because the result of its write is unknown.
+      // The writer may give up, with a conflict or because it does not know the result of its write.
     } else if (!isConflict(outcome.error)) trial.expectUnavailable(outcome.error, what);
   }
 }

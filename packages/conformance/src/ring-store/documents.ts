@@ -6,7 +6,10 @@ import { CLOSE_MS, type Outcome, within } from '../trial.ts';
 import { documentText, expectDoneOrNot, expectOneOf, isFailure } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
-/** Texts that languages, formats and backends change; one for each, since mixed text often passes unchanged. */
+/**
+ * Texts that languages, formats and backends change. Each has its own document, since mixed text often passes
+ * unchanged.
+ */
 const DOCUMENTS: readonly string[] = [
   // JSON, and words that formats interpret.
   '{"keys":[]}\n{}\n',
@@ -23,7 +26,7 @@ const DOCUMENTS: readonly string[] = [
   ...'e\u0301 é¦ﬁ fi¦ß ss¦İ i¦Ａ１ A1¦\u212b Å¦² ½ ㎏'.split('¦'),
   'a\u00a0b\u200bc\u200dd\u2060e\u00adf\u202eg\u3000h',
   '\ufdd0\u{1fffe}\u2764\ufe0f\ufffd\ufffe\uffff\ue000\u{1f468}\u200d\u{1f469}\u{10fffd}\u{10ffff}',
-  // Escapes of URLs, forms, markup, SQL, CSV, shells and templates.
+  // Escape sequences of URLs, forms, markup, SQL, CSV, shells and templates.
   ...'a+b ++¦%41%2B%2541%25¦%% %25¦a%20b+%C3%A9&c=%e9¦$1 %s %00 %d \\n \\ `{{x}}` "'.split('¦'),
   ...'&amp;&lt;&#65;&quot;&nbsp;¦<b>text</b><script>1</script><!-- x --><![CDATA[y]]>'.split('¦'),
   "$& $$ $` $' ${x} $(x) {0} %(x)s :name @p1 ?",
@@ -45,13 +48,16 @@ const RANDOM_DOCUMENTS = 5;
 const A_WHILE_MS = 1_200;
 
 const SHARED = 'é€😀'.repeat(20);
-/** Versions that share a beginning and an end of several bytes for each character, which a difference may count wrongly. */
+/**
+ * Versions that share a beginning and an end with several bytes per character, in which a store that saves differences
+ * may count wrongly.
+ */
 const SIMILAR: readonly string[] = ['a', 'b', '', 'ab', 'ac', 'é', 'è', '😀', '😁'].flatMap((one) => [
   `${SHARED}${one}`,
   `${SHARED}${one}${SHARED}`,
 ]);
 
-/** Names of members that every object has, and so a table of rings. */
+/** Names of members that every object has, which also exist in a store that keeps its rings in an object. */
 const OBJECT_NAMES: readonly string[] = ['constructor', '__proto__'];
 
 export const DOCUMENT_CHECKS: RingStoreChecks = {
@@ -155,7 +161,8 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       const alike = alikeNames(name);
       await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
     }
-    // Equal documents may be stored once, but the ring of one must not lose it with the other.
+    // Equal documents of two rings may share storage, but a change to one ring must not remove the document of the
+    // other.
     const [one, other] = [await trial.open(), await trial.open()];
     let revision = await trial.write(one, 'the same', undefined);
     const kept = await trial.write(other, 'the same', undefined);
@@ -163,7 +170,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       revision = await trial.write(one, document, revision);
       await trial.expectStored(other, 'the same', kept, 'a read of a ring with a document that another ring once had');
     }
-    // A number, with equal and rounded forms of it.
+    // Names that are a number, and other forms of the same number, or neighbouring numbers.
     const number = `${Date.now()}${String(process.pid).padStart(7, '0')}`;
     const near = [-1n, 1n].map((by) => String(BigInt(number) + by));
     await expectSeparate(trial, number, [number, ...near, ...NUMBER_FORMS.map((form) => form.replace('N', number))]);
@@ -215,7 +222,7 @@ async function closedCalls(
   return { what, before, read, write, found: await trial.read(other, 'a read after the close of another store') };
 }
 
-/** Characters from the whole range of Unicode, without NUL and surrogates. */
+/** A document of characters from the whole range of Unicode, except NUL and surrogates. */
 function randomDocument({ random }: RingStoreTrial): string {
   const ranges = [
     [1, 0x7f],
@@ -240,7 +247,7 @@ const SUFFIXES =
 
 const ROUNDS = 5;
 
-/** Names that a store may confuse with this one or with each other. */
+/** Names that a store may confuse with `name` or with each other. */
 function alikeNames(name: string): readonly string[] {
   // The longest names, which differ in the last or the first character.
   const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];

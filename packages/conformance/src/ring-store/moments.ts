@@ -11,7 +11,10 @@ const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
 export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
 export type Moment = (began: number) => Promise<void>;
 
-/** Moments for aborting calls, from the duration of one. `once` makes a call, or prepares it and returns a function. */
+/**
+ * Moments at which to abort a call, derived from the measured duration of a call. `once` makes one call, or prepares it
+ * and returns a function that makes it.
+ */
 export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
   const times: number[] = [];
   for (let i = 0; i < TIMED; i++) {
@@ -28,7 +31,7 @@ export async function moments(once: () => Promise<void | (() => Promise<unknown>
     ...TURNS.map((turns) => async () => {
       for (let i = 0; i < turns; i++) await otherWork();
     }),
-    // Timers are too coarse for a call of two milliseconds.
+    // Timers are too coarse for calls of about two milliseconds, so this waits in a loop.
     ...PARTS.map((part) => async (began: number) => {
       while (performance.now() - began < part * tookMs) await otherWork();
     }),

@@ -11,7 +11,7 @@ import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 /** The caller's deadline, milliseconds. A store may have a shorter one. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
-/** Several deadlines, since a store's own deadline cannot match all of them. */
+/** Several deadlines. If a store has its own deadline, it cannot match all of them. */
 const DEADLINES_MS: readonly number[] = [100, 200, 500];
 /** Maximum time between a deadline and the end of its call, milliseconds. */
 const SLACK_MS = 10_000;
@@ -32,7 +32,8 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     const ignored = new Map<string, number>();
     for (const deadlineMs of DEADLINES_MS) {
       const calls = callsOf(store, unused, 'two', revision).map(([what, call], i): SignalledCall => {
-        // A control call whose signal never aborts starts first. It must not end when this call does.
+        // A control call, whose signal never aborts, starts first. If it ends at the same time as this call, the store
+        // ignored the signal of this call.
         const compared = (signal: AbortSignal): unknown => {
           let isOver = false;
           let wasOver = false;
@@ -52,12 +53,12 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
   },
   'RING-UNREACHABLE': async (trial) => {
     const [store, unused, creator, loser] = await trial.openMany(4);
-    // An earlier document is not a valid answer either.
+    // A store must not answer with an earlier document, so there is one.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
-    // Nor is what a write learned that lost.
+    // It must not answer with what it learned from a write that lost.
     await trial.expectConflict(loser, undefined, 'a write that would create the ring');
-    // A cached document is not a valid answer while the backend is unreachable.
+    // It must not answer from a cache while the backend is unreachable, so this read fills the cache.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
     let dates = 0;
@@ -81,7 +82,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     await trial.read(idle);
     await trial.breakConnection();
     const twos: SignalledCall = ['a write', (signal) => store.write('two', { expected: revision, signal })];
-    // A store that gives up after some failures must start again.
+    // A store that gives up after several failures must become usable again.
     for (let i = 0; i < FAILURES; i++) {
       const reads: SignalledCall = ['a read', (signal) => other.read({ signal })];
       const creates: SignalledCall = ['the same', (signal) => creator.write('two', { expected: undefined, signal })];
@@ -97,7 +98,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     for (const [what, one] of Object.entries({ ...stores, 'a store that would create a ring': creator })) {
       const document = `${what} again`;
       const ring = { document, revision: await writeAgain(trial, one, document, what) };
-      // The first write after a failure is as whole as any other.
+      // The first write after a failure must also be stored whole.
       for (const reader of one === creator ? [one] : [one, store]) {
         expectOneOf(await readAgain(trial, reader, what), [ring], `a read after ${what} wrote again`);
       }
@@ -140,7 +141,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     });
     const every = (step: number): readonly Moment[] => measured.filter((_, i) => i % step === 0);
     for (const moment of every(5)) await interrupt(trial, moment, undefined, false);
-    // Spread over the duration of a call, so that the outage hits each of them.
+    // The outage lasts at least as long as a call, so that it hits every call.
     const briefMs = Math.max(BRIEF_MS, tookMs);
     const brief = [every(5), every(2)].flat().flatMap((moment) => [true, false].map((is) => [moment, is] as const));
     for (const [moment, isContested] of trial.inTime(brief, LEAST_BRIEF)) {
@@ -152,7 +153,8 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
 /**
  * Makes the backend unreachable during calls, and reads the ring afterwards.
  *
- * @param briefMs - Length of the outage, during which a store may retry. Default: until the calls have ended.
+ * @param briefMs - Duration of the outage, milliseconds; a store may retry during it. If undefined, the outage lasts
+ * until the calls have ended.
  * @param isContested - Whether another store then writes with the same expectation.
  */
 async function interrupt(
@@ -202,7 +204,7 @@ async function interrupt(
     const name = `a write ${what}`;
     const hasLost = rival !== undefined && ('value' in rival || !isConflict(rival.error));
     if ('error' in outcome && !(hasLost && isConflict(outcome.error))) trial.expectUnavailable(outcome.error, name);
-    // A rival write that ended as unavailable may have won nevertheless.
+    // A rival write that was reported as unavailable may have won all the same.
     if (rival === undefined || !hasLost) expectDoneOrNot(found, before, 'two', outcome, name);
     else if ('value' in rival) {
       expectThat('error' in outcome, `${name} won, and so did another write with the same expectation`);
@@ -233,7 +235,10 @@ async function writeAgain(trial: RingStoreTrial, store: RingStore, document: str
   });
 }
 
-/** While the backend recovers, calls may fail, and earlier writes of others may arrive. */
+/**
+ * Repeats a call until it succeeds. While the backend recovers, calls may fail, and earlier writes of others may
+ * arrive.
+ */
 async function again<T>(trial: RingStoreTrial, finding: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   let done: { readonly value: T } | undefined;
   await trial.until(async () => {

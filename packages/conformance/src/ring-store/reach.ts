@@ -5,7 +5,7 @@ import type { RingStoreTrial } from './trial.ts';
 
 export type SignalledCall = readonly [what: string, call: (signal: AbortSignal) => unknown];
 
-/** Calls of a store that has been used, and of one that has not. */
+/** Calls to a store that has been used and to a store that has not. */
 export function callsOf(
   store: RingStore,
   unused: RingStore,
@@ -20,7 +20,10 @@ export function callsOf(
   ];
 }
 
-/** The outcomes of calls to an unreachable backend; `undefined` for one that has not ended soon after its deadline. */
+/**
+ * The outcomes of calls to an unreachable backend. The outcome of a call that does not end soon after its deadline is
+ * `undefined`.
+ */
 export function outOfReach(
   trial: RingStoreTrial,
   deadlineMs: number,

@@ -7,7 +7,10 @@ import { documentText, expectOneOf, storedRing } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
-/** Writers of a contest with readers; here the number of versions matters more than the number of losers. */
+/**
+ * Maximum number of writers in a contest with readers. Here, the number of versions matters more than the number of
+ * losers.
+ */
 const MOST_WRITERS = 8;
 const LEAST_CONTESTS = 8;
 const MOST_CONTESTS = 20;
@@ -16,16 +19,16 @@ const MOST_LONG = 4;
 const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const WRITES = 20;
-/** Writes over two connections, with short and long documents in turn. */
+/** Minimum number of writes over two connections; short and long documents alternate. */
 const LEAST_OVERLAPPED = 6;
 const PARALLEL_READS = 50;
-/** Reads of each connection that are in progress at any time. */
+/** Number of concurrent reads on each connection. */
 const UNDER_WAY = 8;
 /** Length of a document that is transferred in parts, bytes. Most documents are shorter, to spare the service. */
 const LONGEST_DOCUMENT = 65_536;
-/** Reads of each reader after each contest, enough to show a version that appears and disappears. */
+/** Number of reads by each reader after each contest: enough to show a version that appears and then disappears. */
 const LOOKS = 3;
-/** Time in which a store may read ahead, milliseconds. */
+/** Time in which a store that reads ahead would do so, milliseconds. */
 const READING_AHEAD_MS = 50;
 /** Wait until late writes have arrived, milliseconds. */
 const AFTERMATH_MS = 500;
@@ -44,15 +47,15 @@ interface Observed {
   readonly observations: readonly Observation[];
 }
 
-/** Documents in the order of their writes, and the number of writes that have resolved. */
+/** The progress of a writer: its documents in the order of their writes, and how many writes have resolved. */
 interface Progress {
   readonly begun: string[];
   resolved: number;
-  /** Duration of a read, milliseconds. */
+  /** Duration of the latest read, milliseconds. */
   lookMs: number;
 }
 
-/** Waits for a random part of that time, so that the next call starts at any moment of a read. */
+/** Waits for a random part of `ms`, so that the next call starts at a random moment of a read. */
 async function anyPart({ random }: RingStoreTrial, ms: number): Promise<void> {
   const until = performance.now() + (ms * random.below(100)) / 100;
   while (performance.now() < until) await otherWork();
@@ -82,7 +85,7 @@ async function writeAndRead(
   return true;
 }
 
-/** A store that reads ahead must not return what it has read before a write. */
+/** Expects that a store that reads ahead does not return what it read before a write. */
 async function expectFresh(trial: RingStoreTrial): Promise<void> {
   const name = trial.freshName();
   const [store, unused] = await trial.openPair(name);
@@ -96,7 +99,7 @@ async function expectFresh(trial: RingStoreTrial): Promise<void> {
   for (const one of [unused, opened]) await trial.expectStored(one, 'three', last, 'the second read of a store');
 }
 
-/** Each read is checked only after a later write. */
+/** Expects that the result of a read does not change. It is checked only after a later write. */
 async function expectKept(trial: RingStoreTrial): Promise<void> {
   const [store, other] = await trial.openPair();
   const one = { document: 'one', revision: await trial.write(store, 'one', undefined) };
@@ -208,7 +211,7 @@ export const READING_CHECKS: RingStoreChecks = {
   },
 };
 
-/** Observations of a target in a run, which four requirements share. */
+/** Observations, which four requirements share, for each run on a target. */
 const observed = new WeakMap<Settings, Observed>();
 
 async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
@@ -217,7 +220,7 @@ async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
   return known;
 }
 
-/** Runs contests of writers with readers on separate connections, and reads once more afterwards. */
+/** Runs contests between writers while readers read on separate connections, and reads once more at the end. */
 async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promise<Observed> {
   const name = trial.freshName();
   const writers = await trial.openMany(CONNECTIONS, name);

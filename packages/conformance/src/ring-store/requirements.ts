@@ -21,17 +21,22 @@ const { must, should } = requiredBy(CONTRACT);
 
 /** The requirements for ring stores, in order. docs/ring-store-requirements.md lists the inputs of their checks. */
 export const RING_STORE_TABLE: RequirementTable = {
-  'RING-SHAPE': must('A store has kind, read and write, optionally watch and close, and no password in location.'),
-  'RING-ASYNCHRONOUS': must('read and write return promises: they reject and never throw synchronously.'),
+  'RING-SHAPE': must('A store has kind, read, write and optionally watch and close; location contains no password.'),
+  'RING-ASYNCHRONOUS': must(
+    'read and write return promises: a failure rejects the promise and is never thrown synchronously.',
+  ),
   'RING-RESULT': must('read resolves to undefined or { document, revision }, write to { revision }; all are strings.'),
-  'RING-OWN-RESULT': should('A changed result does not affect the store, and no call modifies its options.', KIT),
+  'RING-OWN-RESULT': should('Changing a result does not affect the store, and no call modifies its options.', KIT),
   'RING-ERROR-SECRET': must('The text of an error contains no document and no credential.', ERRORS),
   'RING-ERROR-TEXT': should('An error contains no document, no credential and no vendor error.', `${ERRORS}; F33`),
   'RING-ABSENT': must('read resolves to undefined for a ring that was never created, on every connection.', ABSENT),
   'RING-ROUNDTRIP': must('A read returns the written document, character for character, on every connection.', DURABLE),
   'RING-NUL': must('A document that is empty or contains a NUL is stored unchanged or refused.', DURABLE),
   'RING-DURABLE': must('A written document is still stored after all stores are closed, and a second later.', DURABLE),
-  'RING-INSTANCE-CLOSES': must('Closing a store completes, through the target’s close or else its own.', CLOSE),
+  'RING-INSTANCE-CLOSES': must(
+    'Closing a store completes, with the target’s close or, without one, the store’s own.',
+    CLOSE,
+  ),
   'RING-CLOSE-OTHERS': should('Closing one store leaves the other stores usable.', CLOSE),
   'RING-CLOSED': must('A call during or after close resolves correctly or rejects with RingStoreError.', CLOSED),
   'RING-CLOSED-UNAVAILABLE': should(
@@ -51,15 +56,21 @@ export const RING_STORE_TABLE: RequirementTable = {
     'A stored document over the maximum is reported as too-large, never as absent.',
     `${BOUND}; F9, F23`,
   ),
-  'RING-TOO-LARGE-REPLACED': should('The too-large error has a revision with which one write can replace it.', REPLACE),
+  'RING-TOO-LARGE-REPLACED': should(
+    'The too-large error has a revision with which one write can replace the document.',
+    REPLACE,
+  ),
   'RING-EMPTY-THERE': must('A stored empty document is never reported as absent.', `${ABSENT}; F9`),
   'RING-EMPTY-CORRUPT': should(
-    'A stored empty document, or the error of its read, has a revision with which one write can replace it.',
+    'A stored empty document, or the error from reading it, has a revision with which one write can replace it.',
     REPLACE,
   ),
   'RING-REVISION-STABLE': must('Every read of one version returns the revision that its write returned.', REVISION),
   'RING-REVISION-OF-ONE': must('Two different documents never have the same revision.', REVISION),
-  'RING-REVISION-UNIQUE': must('A document written again has a new revision, if the target declares that.', REVISION),
+  'RING-REVISION-UNIQUE': must(
+    'A document that is written again gets a new revision, if the target declares so.',
+    REVISION,
+  ),
   'RING-REMOVED': must('A removed ring is absent, and can be created again.', ABSENT),
   'RING-REVISION-REMOVED': must('A write with a revision from before a removal never wins.', `${REVISION}; F31`),
   'RING-CREATE-ONLY-ABSENT': must('A write with expected: undefined over a document loses and changes nothing.', SWAP),
@@ -77,9 +88,12 @@ export const RING_STORE_TABLE: RequirementTable = {
   ),
   'RING-WRITE-REVISION': must('A write resolves to its own revision, even if others write right after it.', REVISION),
   'RING-NO-LOST-UPDATE': must('When many clients read, add and write, no addition that resolved is lost.', SWAP),
-  'RING-READ-AFTER-WRITE': must('A read that starts after a write resolved returns it, on every connection.', DURABLE),
+  'RING-READ-AFTER-WRITE': must(
+    'A read that starts after a write has resolved sees that write, on every connection.',
+    DURABLE,
+  ),
   'RING-READ-OVERLAPPED': must(
-    'A read that starts after a write resolved returns it, even while earlier reads are in progress.',
+    'A read that starts after a write has resolved sees that write, even while earlier reads are in progress.',
     DURABLE,
   ),
   'RING-READ-CREATED': must('A read during concurrent creations finds no ring or a whole document.', `${DURABLE}; F8`),
@@ -119,9 +133,9 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-WATCH-RECOVERS': must('A watcher is called again after an outage.', WATCH),
   'RING-WATCH-ENDS-TWICE': must('Ending a watcher twice does not affect other watchers.', WATCH),
   'RING-WATCH-ARGUMENT': should('watch without a callback throws or returns a function.', `${KIT}; F17`),
-  'RING-WATCH-DECLARED': should('A store does not offer watch if its target has supports.push false.', KIT),
+  'RING-WATCH-DECLARED': should('A store does not offer watch if its target sets supports.push to false.', KIT),
   'RING-WRITE-ARGUMENTS': should(
-    'A write without a valid document or expected rejects and changes nothing.',
+    'A write with an invalid document or an invalid expected rejects and changes nothing.',
     `${KIT}; F17`,
   ),
   'RING-READ-ARGUMENTS': should(

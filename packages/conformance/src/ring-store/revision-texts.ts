@@ -7,7 +7,10 @@ export const FOREIGN: readonly string[] = [
   ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
 ];
 
-/** Texts that no service accepts as a revision: too long, or with characters that it cannot represent. */
+/**
+ * Texts that no service accepts as a revision, because they are too long or contain characters that the service cannot
+ * represent.
+ */
 export const IMPOSSIBLE: readonly string[] = [
   ...Array.from('é€😀\0\ud800\n\\'),
   '9'.repeat(40),
@@ -15,7 +18,7 @@ export const IMPOSSIBLE: readonly string[] = [
   'x'.repeat(10_000),
 ];
 
-/** Texts that resemble a revision, but must count as other revisions. */
+/** Texts that resemble a revision, but must be treated as different from it. */
 export function othersLike(revision: string): readonly string[] {
   const isNumber = /^\d+$/.test(revision);
   const half = Math.ceil(revision.length / 2);
@@ -36,13 +39,16 @@ export function othersLike(revision: string): readonly string[] {
     `${revision}1`,
     `1${revision}`,
     revision + revision,
-    // Neighbours, and numbers that are equal after truncation to 32 or 64 bits.
+    // Neighbouring numbers, and numbers that are equal after truncation to 32 or 64 bits.
     ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
   ];
   return texts.filter((one) => one !== revision);
 }
 
-/** Texts that equal the revision after trimming, case folding, decoding, conversion, normalization or a cut at a NUL. */
+/**
+ * Texts that become equal to the revision by trimming, case folding, decoding, conversion, normalization, or truncation
+ * at a NUL.
+ */
 export function spellingsOf(revision: string): readonly string[] {
   const around = [
     ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),

@@ -6,7 +6,7 @@ import { documentText, revisionOf, textOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const VERSIONS = 30;
-/** A number that a one-byte counter cannot reach. */
+/** Maximum number of versions, more than a one-byte counter can count. */
 const MOST_VERSIONS = 300;
 const VERSIONS_MS = 2_000;
 const READS = 5;
@@ -78,7 +78,8 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const second = await trial.write(store, 'two', first);
     await trial.remove(name);
     let revision: string | undefined;
-    // A revision that is a hash may recur with its document, since no update is lost. All documents have one length.
+    // If revisions are hashes, a revision may recur with its document, since no update is lost. All documents have the
+    // same length.
     for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'six'] : ['six', 'ten']) {
       revision = await trial.write(other, document, revision, 'a write after the removal');
       for (const expected of [first, second]) {
@@ -111,7 +112,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
       // From the tenth version on, one number is a prefix of another.
       if (version > 3 && version < STALE_VERSIONS) continue;
       for (const stale of revisions.slice(0, -1)) {
-        // Try this also with the stored document, which another writer wrote.
+        // Also tries the stored document, which another store wrote.
         for (const written of ['never', document]) {
           const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
           await trial.expectLost(store, stale, what, written);
@@ -120,7 +121,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
         }
       }
     }
-    // Concurrent with the write that wins: each call must use its own expectation and document.
+    // The losing write is now concurrent with the winning write. Each call must use its own expectation and document.
     for (const [i, stale] of [undefined, revisions[0], `${revisions[0]}x`].entries()) {
       for (const isFirst of [true, false]) {
         const document = `beside ${i}, ${isFirst}`;
@@ -134,7 +135,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
           await trial.expectStored(one, document, revisions.at(-1), 'a read after both');
       }
     }
-    // An unchanged document must be compared with the store, too.
+    // A write of an unchanged document must also be compared with the stored version.
     const found = await trial.read(store);
     revisions.push(await trial.write(other, 'newer', revisions.at(-1)));
     const unchanged = 'a write of the document and revision that the store read before another store wrote,';
@@ -217,7 +218,10 @@ export const REVISION_CHECKS: RingStoreChecks = {
   },
 };
 
-/** HTTP and number parsers trim white space at both ends. A store that trims one end treats different texts as equal. */
+/**
+ * Expects that a padded revision does not win on one side only. HTTP and number parsers trim white space at both ends,
+ * but a store that trims one end treats different texts as equal.
+ */
 async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: string): Promise<void> {
   let revision = first;
   for (const space of [' ', '\t', '\n', '\r\n', '\0']) {
@@ -237,11 +241,14 @@ async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: s
   }
 }
 
-/** Documents that differ only in order, white space, case, composition, high bytes, or outside a single-byte encoding. */
+/**
+ * Documents that differ only in order, white space, case, composition or high bytes, or in characters outside a
+ * single-byte encoding.
+ */
 const SIMILAR: readonly string[] = [
   ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
   ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
-  // Of equal hashes of 32 bits, as Java has them.
+  // Texts with equal 32-bit hashes, as Java computes them.
   ...'Aa|BB|AaAa|BBBB'.split('|'),
   ...'\ufeff{"a":"e"}|one\ntwo\n|two\none\n|one\r\ntwo\r\n'.split('|'),
 ];

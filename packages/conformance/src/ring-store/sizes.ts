@@ -12,7 +12,7 @@ const PART_BYTES: readonly number[] = [
   200_000, 250_000,
 ];
 
-/** Characters with their length in UTF-8, bytes. */
+/** Runs of characters: the first code point, the bytes of a character in UTF-8, and the number of code points. */
 const RUNS = [
   [0x100, 2, 0x600],
   [0x4e00, 3, 0x5000],
@@ -72,7 +72,7 @@ export const SIZE_CHECKS: RingStoreChecks = {
     const revision = await trial.write(store, 'one', undefined);
     await refuse(revision);
     await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
-    // The store must not keep what it saw at that time.
+    // The store must not return a document that it cached while it refused writes.
     const later = await trial.write(other, 'two', revision);
     await trial.expectStored(store, 'two', later, 'a later read by the store that refused writes');
   },
@@ -108,14 +108,14 @@ async function expectDamage(
         await trial.expectLost(
           store,
           expected,
-          `a write that expects ${expected === undefined ? 'no ring' : 'another'}, over ${what},`,
+          `a write that expects ${expected === undefined ? 'no ring' : 'an earlier revision'}, over ${what},`,
         );
         await expectSaid(store);
       }
     }
     await trial.plantOver(name, `${document} `);
     if (own !== undefined && (await trial.plantsRevisions()))
-      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which another store replaced,`);
+      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which have been replaced since,`);
     if (trial.target.remove === undefined) continue;
     await trial.remove(name);
     await trial.write(stores[1], 'mended', undefined);
@@ -123,7 +123,7 @@ async function expectDamage(
   }
 }
 
-/** A planted document, or the error of its read, has a revision with which one write can replace it. */
+/** A planted document, or the error from reading it, has a revision with which one write can replace it. */
 async function expectReplaceable(trial: RingStoreTrial, document: string, kind: RingStoreErrorKind): Promise<void> {
   const name = trial.freshName();
   await trial.plant(name, document);
@@ -161,5 +161,5 @@ export function labelled(length: number): string {
 
 function tooLarge(trial: RingStoreTrial): string {
   if (isWithin(trial, MAX_DOCUMENT_BYTES)) return `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`;
-  throw new NotApplicable('supports.maxDocumentBytes: no such document can be stored');
+  throw new NotApplicable('supports.maxDocumentBytes is too small to plant an oversized document');
 }

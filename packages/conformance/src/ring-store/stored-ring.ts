@@ -39,7 +39,7 @@ export function textOf(text: string): string {
   return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
 }
 
-/** Expects an interrupted read that resolves to return the stored ring. */
+/** Expects that a read, even an interrupted one, has resolved to one of these rings. */
 export function expectOneOf(value: unknown, rings: readonly (Partial<StoredRing> | undefined)[], what: string): void {
   const found = storedRing(value, what);
   const isRight = rings.some(

@@ -21,7 +21,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'RING-ASYNCHRONOUS': 'the kit’s side of the pipe creates the promises',
   'RING-CLOSED': 'the protocol has no calls to a closed store',
   'RING-CLOSED-UNAVAILABLE': 'the protocol has no calls to a closed store',
-  'RING-OWN-RESULT': 'only a copy of the result arrives here',
+  'RING-OWN-RESULT': 'the kit receives only a copy of the result',
   'RING-SIGNAL-LEFT': 'the signal stays on the kit’s side of the pipe',
   'RING-WATCH-ARGUMENT': 'the protocol carries arguments of the right types only',
   'RING-WRITE-ARGUMENTS': 'the protocol carries arguments of the right types only',
@@ -57,7 +57,7 @@ export const RING_STORE_REQUIREMENTS: readonly Requirement[] = RING_STORE_SUITE.
 
 /**
  * Checks a ring store against the contract of `RingStore`. Resolves to a report whatever the store does. Needs a real
- * backend, where it writes several hundred documents, and removes them if the target can.
+ * backend, where it writes several hundred documents; it removes them afterwards if the target has `remove`.
  *
  * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *

@@ -4,9 +4,9 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOption
 
 /** Options of the ring store suite. */
 export interface RingStoreOptions extends ConformanceOptions {
-  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. One call has at most 60 000. */
+  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. Each call has at most 60 000. */
   readonly timeoutMs?: number;
-  /** Number of contests between writers, 1 to 100 000. Default: as many as one second allows, 5 to 200. */
+  /** Number of contests between writers, 1 to 100 000. Default: as many as one second allows, from 5 to 200. */
   readonly rounds?: number;
   /** Writers in a contest, 2 to 1 000. Default 20. Choose fewer for a service that throttles. */
   readonly writers?: number;
@@ -21,27 +21,27 @@ export interface RingStoreInstance {
 
 /** Optional capabilities of a store. */
 export interface RingStoreSupport {
-  /** Whether `watch` reports writes of other stores. Default: whether the store has `watch`. */
+  /** Whether `watch` reports writes by other stores. Default: whether the store has `watch`. */
   readonly push?: boolean;
   /** Whether every response to a read has the service's date. Default: reported dates are checked, but not required. */
   readonly serviceDate?: boolean;
-  /** Whether a document that is written again has a new revision, unlike a hash. Default false. */
+  /** Whether a document that is written again gets a new revision, so that a revision is not a hash. Default false. */
   readonly uniqueRevisions?: boolean;
   /** The longest document that the store accepts, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
   readonly maxDocumentBytes?: number;
 }
 
 /**
- * The store under test, and functions that reach its backend directly. The kit creates names of 1 to 64 characters
- * `a–z`, `0–9`, `.`, `_` and `-` that do not end in a dot and that no earlier run used.
+ * The store under test, and functions that reach its backend directly. The kit creates names of 1 to 64 of the
+ * characters `a–z`, `0–9`, `.`, `_` and `-`. They do not end in a dot, and no earlier run has used them.
  */
 export interface RingStoreTarget {
   readonly name: string;
-  /** Creates a store on its own connections. Stores of one name share a document, others share nothing. */
+  /** Creates a store on its own connections. Stores with the same name share a document; others share nothing. */
   create(ringName: string): Promise<RingStoreInstance> | RingStoreInstance;
-  /** Removes the document without a store. At the end, the kit also removes every name, whether used or not. */
+  /** Removes the document, without using a store. The kit finally calls it for all names, even without a document. */
   remove?(ringName: string): Promise<void> | void;
-  /** Stores any document without a store. */
+  /** Writes any text to the backend as the document, without using a store. */
   plant?(ringName: string, document: string): Promise<void> | void;
   /**
    * Makes the backend unreachable, for existing and future stores: no call gets an answer. Resolves to a function that
@@ -68,7 +68,7 @@ const TARGET = anObject({
   plant: v.optional(aFunction),
   breakConnection: v.optional(aFunction),
   supports: v.optional(SUPPORT),
-  // A target that runs a program; its creator closes it.
+  // For a target that runs a program. The caller who created the target closes it.
   close: v.optional(aFunction),
 });
 

@@ -10,7 +10,7 @@ import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type 
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
 
-/** Maximum wait for push and recovery, milliseconds; less if a requirement has less than two minutes. */
+/** Maximum wait for push and recovery, milliseconds; less if the time limit of a requirement is below two minutes. */
 const PATIENCE_MS = 30_000;
 const CALL_MS = 60_000;
 const LOOK_AGAIN_MS = 20;
@@ -61,7 +61,7 @@ export class RingStoreTrial extends Trial {
     return (made as RingStore).close?.();
   }
 
-  /** Whether the store’s own close ends, if it has one. Can be called more than once. */
+  /** Whether the store’s own `close` completes; true if it has none. Can be called more than once. */
   async closesAgain(store: RingStore): Promise<boolean> {
     this.closed.add(store);
     if (store.close === undefined) return true;
@@ -95,7 +95,7 @@ export class RingStoreTrial extends Trial {
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
-  /** Plants a document that may replace a stored one. Some targets can only insert: the stored one is then removed first. */
+  /** Plants a document, even over a stored one. If the target can only insert, removes the stored one first. */
   async plantOver(name: string, document: string): Promise<void> {
     this.expectAble('plant');
     this.#names.add(name);
@@ -122,7 +122,7 @@ export class RingStoreTrial extends Trial {
     return this.breakBy(this.target);
   }
 
-  /** @throws {NotApplicable} if the target cannot. */
+  /** @throws {NotApplicable} if the target does not have this function. */
   expectAble(name: 'plant' | 'remove'): void {
     if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
@@ -214,7 +214,7 @@ export class RingStoreTrial extends Trial {
     expectThat(found.revision === revision, `${what} has ${revisions}`);
   }
 
-  /** Expects a read to find this ring, or none. */
+  /** Expects a read to find this ring, or no ring if `ring` is undefined. */
   async expectFound(store: RingStore, ring: StoredRing | undefined, what: string): Promise<void> {
     if (ring === undefined) await this.expectAbsent(store, what);
     else await this.expectStored(store, ring.document, ring.revision, what);
@@ -264,7 +264,7 @@ export class RingStoreTrial extends Trial {
 
   override async cleanUp(): Promise<void> {
     if (this.target.remove === undefined) return;
-    // Many names were never written, so a failed removal is not a finding.
+    // Nothing was ever stored under many of these names, so a failed removal is not a finding.
     const removed = Promise.allSettled([...this.#names].map(async (name) => this.target.remove?.(name)));
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);

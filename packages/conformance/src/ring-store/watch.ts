@@ -9,16 +9,16 @@ import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Time for a subscription to start, with at most one initial call, milliseconds. */
 const SETTLING_MS = 500;
-/** Wait after the end of a watcher for calls in progress, milliseconds. */
+/** Wait for calls in progress after a watcher has ended, milliseconds. */
 const LAST_WORDS_MS = 200;
-/** Moments after a write at which a watcher ends: while a call is on its way, or due soon, milliseconds. */
+/** Delays between a write and the end of a watcher, milliseconds: a call is on its way then, or due soon. */
 const BRIEF_MS: readonly number[] = [0, 5, 10, 20, 40, 80, 150];
 /** Interval of the writes that a reconnecting watcher must notice, milliseconds. */
 const WRITE_AGAIN_MS = 250;
 /** Time within which a store notices a lost connection, milliseconds. */
 const OUTAGE_MS = 1_000;
 
-/** Writes after the first three. */
+/** Documents that are written after the first three. */
 const MORE_WRITES = ['four', 'five', 'six', 'seven'];
 /** Number of watchers that end, which must make room for others. */
 const ENDED_WATCHERS = 32;
@@ -62,7 +62,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     for (const document of ['two', 'three']) {
       watcher.heard = 0;
       revision = await trial.write(other, document, document === 'two' ? undefined : revision);
-      const when = document === 'two' ? 'that created the ring again' : 'after that';
+      const when = document === 'two' ? 'that created the ring again' : 'that followed its re-creation';
       await trial.until(() => watcher.heard > 0, `a watcher of a removed ring was not called after the write ${when}`);
       await pause(LAST_WORDS_MS);
     }
@@ -114,7 +114,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
       expectThat(!hasEnded || ended.heard === 0, 'an ended watcher was called after a write');
       for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
     };
-    await trial.until(() => next.heard > 0, 'a watcher was not called when the one before it ended in its own call');
+    const late = 'a watcher was not called when the previous one was ended from its own callback';
+    await trial.until(() => next.heard > 0, late);
     next.end();
     await expectCalled('after another store wrote');
     for (const [when, act] of [
@@ -136,7 +137,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
       going.heard = 0;
       // Another requirement checks that a close leaves other stores usable.
       const isWritten = 'value' in (await trial.promised(() => other.write('end', { expected: revision }), 'a write'));
-      if (isWritten) await trial.until(() => elsewhere.heard > 0, 'a watcher was not called after another had ended');
+      const missed = 'a watcher was not called after another store was closed';
+      if (isWritten) await trial.until(() => elsewhere.heard > 0, missed);
       await pause(LAST_WORDS_MS);
       expectThat(going.heard === 0, 'a watcher was called after its store was closed');
       await trial.answer(() => going.end(), 'the end of a watcher after its store was closed');
@@ -146,7 +148,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const isLate = !(THROUGH_PIPE in trial.target) && brief.some(({ watcher }) => watcher.heard > 0);
     expectThat(!isLate, 'a watcher that ended right after a write was called later');
     const thrown = describeThrown(failures[0]);
-    expectThat(failures.length === 0, `the end of a watcher threw ${thrown} while the watcher was called`);
+    expectThat(failures.length === 0, `ending a watcher from its own callback threw ${thrown}`);
   },
   'RING-WATCH-RECOVERS': async (trial) => {
     const [store, other, used] = await trial.openMany();
@@ -204,7 +206,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
   },
 };
 
-/** Whether the target claims push. Default: whether the store has watch. */
+/** Whether the target declares push; by default, whether the store has `watch`. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   const { push = store.watch !== undefined } = trial.supports;
   if (push) expectThat(store.watch !== undefined, 'supports.push is true, but the store has no watch');
@@ -221,11 +223,11 @@ function watch(trial: RingStoreTrial, store: RingStore, changed?: () => void): W
   if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
   const watcher: Watcher = { heard: 0, changed: changed ?? (() => void watcher.heard++), end: () => undefined };
   const end: unknown = store.watch?.(watcher.changed);
-  expectThat(typeof end === 'function', `watch returned ${kindOf(end)}, not a function that ends it`);
+  expectThat(typeof end === 'function', `watch returned ${kindOf(end)}, not a function that ends the watch`);
   return Object.assign(watcher, { end: () => void Reflect.apply(end, undefined, []) });
 }
 
-/** A write may fail while the connection recovers. */
+/** Writes once. Ignores a failure, since the connection may still be recovering. */
 async function writeOnce(store: RingStore): Promise<void> {
   try {
     const found = await store.read();

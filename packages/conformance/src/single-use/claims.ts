@@ -6,7 +6,7 @@ import { CLAIMS, LONGEST_ID, type SingleUseTrial, soon } from './trial.ts';
 const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
 const STORES = 4;
 const ROUNDS = 10;
-/** Number of ids that a store must hold. It may refuse more, but must not forget any. */
+/** Minimum number of ids that a store must hold. It may refuse further ids, but must not forget any id. */
 const LEAST_ROOM = 1_000;
 const MANY = 12_000;
 const MANY_MS = 3_000;
@@ -102,7 +102,7 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
       const refused = some[won.indexOf(false)] ?? '';
       expectThat(!won.includes(false), `${JSON.stringify(refused)} was refused because of similar ids`);
     }
-    // Some services cannot store these: an error is allowed, but not confusion with another id.
+    // Some services cannot store these ids. An error is allowed, but confusing one with another id is not.
     for (const more of ['\0', '\0x', '\ud800', '\udc00', '\ufffd']) {
       const outcome = await trial.promised(() => store.claim(id + more, soon()), 'a claim');
       const isTaken = 'value' in outcome && outcome.value !== true;
@@ -112,13 +112,13 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
   },
 };
 
-/** Characters that a database, URL, path, pattern or collation drops, truncates at or confuses. */
+/** Characters that a database, URL, path, pattern or collation drops, confuses with others, or uses as an end. */
 const ALIKE: readonly string[] = [
   ...'- _ . : / \\ + % * ? # & = , ; | ~ A a 0 \' " ` ( [ { < @ ! $ ^'.split(' '),
   '%41',
   ...Array.from(' \t\n\u00a0\u200b\u00ad\ufeff'),
   ...'e é e\u0301 E\u0301 ss ß ﬁ fi Ａ А i ı １ 1 Ā Ă 中 文 🙂 🙃'.split(' '),
-  // Collisions of 32-bit hashes: String.hashCode of Java, and CRC-32.
+  // Texts with equal 32-bit hashes: by String.hashCode of Java, and by CRC-32.
   ...'Aa BB Ab BA plumless buckeroo'.split(' '),
 ];
 
@@ -127,8 +127,9 @@ function batches(ids: readonly string[]): readonly (readonly string[])[] {
 }
 
 /**
- * Names of members of every object must be unclaimed. An earlier run may have claimed them, so the check first claims
- * other fixed ids, which end later: if it gets all of those, it must also get these.
+ * Expects that ids that are names of members of every object are unclaimed. An earlier run may have claimed them, so
+ * the check first claims other fixed ids, which end later. If it can claim all of those, it must also be able to claim
+ * these.
  */
 async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
   for (const name of ['constructors', 'to-string', 'conformance']) {

@@ -15,7 +15,7 @@ export const END_CHECKS: Checks<SingleUseTrial> = {
       told === undefined || told === clockSkewSeconds,
       `the store reports a clockSkewSeconds other than its configured ${clockSkewSeconds}`,
     );
-    // A server with a fast clock redeems a token, and one with a slow clock receives it again.
+    // A server with a fast clock redeems a token, and a server with a slow clock then receives the same token.
     const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
       const id = trial.freshId();
       const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
@@ -29,7 +29,8 @@ export const END_CHECKS: Checks<SingleUseTrial> = {
       const most = clockSkewSeconds - SLACK_SECONDS;
       expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
     }
-    // The last moment of some ids: a store that counts in seconds forgets them almost a second early.
+    // Checks the last moment for which an id must be remembered. A store that counts in seconds forgets the id almost a
+    // second early.
     const lastMs = (Math.floor(Date.now() / 1_000) + 3) * 1_000 - 50;
     const short = new Date(lastMs - clockSkewSeconds * 1_000);
     const toTheLast = async (): Promise<void> => {
@@ -37,13 +38,14 @@ export const END_CHECKS: Checks<SingleUseTrial> = {
       await trial.promised(() => ahead.claim(id, short), 'a claim');
       for (; Date.now() < lastMs; await pause(LOOK_AGAIN_MS)) {
         const outcome = await trial.promised(() => behind.claim(id, short), 'a claim');
-        // A claim in progress at the end may arrive after it.
+        // A claim that is in progress when the id ends may reach the store after that.
         const leftMs = lastMs - Date.now();
         const isWon = 'value' in outcome && outcome.value === true && leftMs > 0;
         expectThat(!isWon, `an id was claimed again ${leftMs} ms before its end plus the margin`);
       }
     };
-    // The expiry of a claim must not remove an id that was claimed again with that end, or any other id.
+    // When a claim expires, the store must not remove an id that was claimed with a later end and again with this one,
+    // or any other id.
     const alone = async (): Promise<void> => {
       const [id, other] = [trial.freshId(), trial.freshId()];
       for (const one of [id, other]) await trial.claim(ahead, one, 600);

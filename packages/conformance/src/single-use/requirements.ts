@@ -20,7 +20,7 @@ export const SINGLE_USE_TABLE: RequirementTable = {
   ),
   'USE-CALLERS-DATE': should('claim does not modify its date or read it after returning.'),
   'USE-CLOSED': must('After a store is closed, all stores still refuse the ids that it claimed.'),
-  'USE-INSTANCE-CLOSES': must('Closing a store completes, through the target’s close or else its own.'),
+  'USE-INSTANCE-CLOSES': must('Closing a store completes, with the target’s close or, without one, the store’s own.'),
   // These come last, because a backend may not recover.
   'USE-UNREACHABLE': must(
     'While the backend is unreachable, no claim resolves to true.',

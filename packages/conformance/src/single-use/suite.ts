@@ -33,7 +33,7 @@ export const SINGLE_USE_REQUIREMENTS: readonly Requirement[] = SINGLE_USE_SUITE.
 
 /**
  * Checks a single-use store against the contract of `SingleUseStore` in `@sealring/mcp`. Always resolves to a report,
- * whatever the store does. Needs a real backend, where it claims about ten thousand ids that expire.
+ * whatever the store does. Requires a real backend, in which it claims about ten thousand ids that expire.
  *
  * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *

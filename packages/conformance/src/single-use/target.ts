@@ -3,7 +3,7 @@ import { aFunction, anObject, aText, checkArgument } from '../options.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
-  /** Its margin, if the store reports it; it must equal the margin of the target. */
+  /** The margin of the store, if it reports one, which must equal the margin of the target. */
   readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;
@@ -21,9 +21,14 @@ export interface SingleUseTarget {
   readonly name: string;
   /** Creates a store on its own connections; all stores share their claims. */
   create(): Promise<SingleUseInstance> | SingleUseInstance;
-  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
+  /**
+   * Makes the backend unreachable for existing and future stores. Resolves to a function that makes it reachable again.
+   */
   breakConnection?(): Promise<() => Promise<void> | void>;
-  /** The margin of the store, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
+  /**
+   * The margin of the store, which corresponds to `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default:
+   * 300.
+   */
   readonly clockSkewSeconds?: number;
 }
 

@@ -6,7 +6,7 @@ import { DEFAULT_CLOCK_SKEW_SECONDS, type SingleUseStoreLike, type SingleUseTarg
 
 export const LONGEST_ID = 256;
 export const LOOK_AGAIN_MS = 50;
-/** Claims in progress at a time. */
+/** Number of concurrent claims. */
 export const CLAIMS = 40;
 
 /** The tools of a check: new ids, and stores to claim them with. */
@@ -56,5 +56,5 @@ export class SingleUseTrial extends Trial {
     return this.breakBy(this.#target);
   }
 }
-/** An end in ten minutes. */
+/** A date in ten minutes, at which an id ends. */
 export const soon = (): Date => new Date(Date.now() + 600_000);

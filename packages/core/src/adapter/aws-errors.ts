@@ -11,7 +11,7 @@ export interface AwsErrorRows<Row> {
   readonly expired: Row;
   /** The clock of this machine differs from the service's. */
   readonly clock: Row;
-  /** The service does not accept the request, and a repetition cannot help. */
+  /** The service does not accept the request, and a retry cannot help. */
   readonly request: Row;
   /** The service limits the rate of calls. */
   readonly throttled: Row;

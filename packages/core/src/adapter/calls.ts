@@ -17,13 +17,13 @@ export type CallOutcome<T, Failure> = { readonly answer: T } | { readonly failur
 export interface CallsOptions<Failure> {
   /** Longest wait for each attempt, in milliseconds. */
   readonly timeoutMs: number;
-  /** What {@link Calls.close} closes, for the message: `store`. */
+  /** The name, in messages, of what {@link Calls.close} closes: `store`. */
   readonly owner: string;
   /** Classifies a rejection by the vendor's SDK. */
   readonly classify: (error: unknown) => Failure;
   /** The failure of an abandoned call, with a fixed reason. */
   readonly unavailable: (reason: string) => Failure;
-  /** When to repeat a failed call. Default never. */
+  /** When to repeat a failed call. Default: never. */
   readonly retries?: RetryOptions<Failure>;
 }
 
@@ -31,7 +31,7 @@ export interface CallsOptions<Failure> {
 export interface RetryOptions<Failure> {
   /** Attempts per call, the first one included. */
   readonly maxAttempts: number;
-  /** Whether another attempt may succeed, after `attempts` of them. */
+  /** Whether another attempt may succeed after `attempts` attempts. */
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
 }
 
@@ -82,7 +82,7 @@ export class Calls<Failure> {
     try {
       const answer = await retry(attempt, {
         waitMs: (error) => {
-          // An abort is not a failure of the service: `mayPass` must not see it.
+          // An abort is not a failure of the service, so `mayPass` is not asked about it.
           if (this.#isEnded(signal) || !(error instanceof Failed)) return undefined;
           const mayRepeat = this.#mayRepeat(error.failure as Failure, attempts);
           return mayRepeat ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
@@ -97,7 +97,7 @@ export class Calls<Failure> {
     }
   }
 
-  /** Ends the calls in progress, and all later ones, as `unavailable`. */
+  /** Ends the calls in progress as `unavailable`; later calls end in the same way. */
   close(): void {
     this.#closing.abort(undefined);
   }
@@ -137,8 +137,8 @@ export class Calls<Failure> {
     return reason === 'aborted' ? 'aborted by the caller' : 'no answer within callTimeoutSeconds';
   }
 
-  // Keeps the process alive, unlike a deadline: no socket is in use between two attempts, and a command-line program
-  // would end silently while its call is still pending.
+  // Unlike a deadline, keeps the process alive: no socket is in use between two attempts, so a command-line program
+  // would otherwise end silently while its call is still pending.
   #pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -184,7 +184,7 @@ export function storeCalls<Kind extends string>(
  *
  * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, the first one included.
  * @param classify - Classifies a rejection: see `findRow` and `kindOfStatus`.
- * @param mayPass - Whether to retry such a failure after this many attempts; by default, yes.
+ * @param mayPass - Whether to retry such a failure after this many attempts; by default, it is retried.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 import type { StoreFailure } from './failures.ts';
 import { property } from './foreign-errors.ts';
 
-/** Why a call got no answer, with a code from a closed list and a fixed sentence. */
+/** Why a call got no answer: a code from a fixed list, and a fixed sentence. */
 export interface ConnectionFailure {
   /** A system code of Node.js, a verification or handshake code of OpenSSL, a code of undici, an error name, or `RegionMissing`. */
   readonly code: string;
@@ -9,7 +9,7 @@ export interface ConnectionFailure {
   readonly hint: string;
 }
 
-/** The AWS SDK throws a plain `Error` without a code here, and only its message says what is missing. */
+/** For a missing Region, the AWS SDK throws a plain `Error` without a code; only its message names the cause. */
 const NO_REGION_MESSAGE = 'Region is missing';
 const NO_REGION: ConnectionFailure = Object.freeze({
   code: 'RegionMissing',

@@ -8,7 +8,7 @@ const NO_BODY = { kind: 'unavailable', detail: 'the answer has no body' } as con
 const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
 
 /**
- * Reads the body of an answer. Stops reading after {@link MAX_DOCUMENT_BYTES}: the failure is then `too-large`.
+ * Reads the body of an answer. Stops reading after {@link MAX_DOCUMENT_BYTES}, with the failure `too-large`.
  *
  * @param body - The SDK's stream, unchecked.
  * @param declaredBytes - The length that the answer declares; anything but a number is ignored.
@@ -16,7 +16,7 @@ const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
 export async function readBody(body: unknown, declaredBytes: unknown): Promise<Outcome<Buffer, StoreFailure>> {
   if (!isAsyncIterable(body)) return { failure: NO_BODY };
   if (typeof declaredBytes === 'number' && declaredBytes > MAX_DOCUMENT_BYTES) {
-    // Before the call is aborted, because an abort makes the stream emit an error without a listener.
+    // Done before the call is aborted: the abort makes the stream emit an error, which would have no listener.
     if ('destroy' in body && typeof body.destroy === 'function') body.destroy();
     return { failure: TOO_LARGE };
   }

@@ -5,8 +5,8 @@ import { findRow, unexplained } from './foreign-errors.ts';
 /**
  * The error table of a store, from codes to what they mean.
  *
- * @param rows - Kind, detail, codes separated by spaces, and, if there is one, the only status with which the codes
- * have this meaning.
+ * @param rows - Kind, detail, codes separated by spaces and, optionally, the only status with which the codes have this
+ * meaning.
  */
 export function errorTable<const Kind extends string>(
   rows: readonly (readonly [kind: Kind, detail: string, codes: string, status?: number])[],
@@ -18,10 +18,10 @@ export function errorTable<const Kind extends string>(
 }
 
 /**
- * Classifies a failed call to a store: the first of `codes` that is in its table decides, otherwise the status, and
- * without a status the connection failure. Anything else is `unavailable`. Never throws.
+ * Classifies a failed call to a store: the first of `codes` that is in its table decides, otherwise the status
+ * or, without a status, the connection failure. Anything else is `unavailable`. Never throws.
  *
- * @param store - The service's name in messages, its table, and one of statuses, for answers without a known code.
+ * @param store - The service's name in messages, its table, and a table of statuses for answers without a known code.
  * @param error - The rejection.
  * @param status - The status of the answer, if there was one.
  * @param codes - Candidates for the code: anything that `property` found.

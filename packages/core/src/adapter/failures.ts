@@ -2,13 +2,13 @@ import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperOperation } f
 import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../contracts/ring-store.ts';
 
 /**
- * The description of a failed call to a store, without any copy of the vendor's text. A store may have further internal
+ * The description of a failed call to a store, without any of the vendor's text. A store can have further, internal
  * kinds, such as `conflict`.
  */
 export interface StoreFailure<Kind extends string = Exclude<RingStoreErrorKind, 'absent'>> {
   readonly kind: Kind;
   readonly detail: string;
-  /** The vendor's code, if it is one the store lists. */
+  /** The vendor's code, if it is one that the store lists. */
   readonly serviceCode?: string;
 }
 
@@ -50,7 +50,7 @@ export function keyWrapperError(
   return new KeyWrapperError(kind, { provider, operation, ...facts, hint, attempts });
 }
 
-/** The error for a wrapped key, or an answer of the service, that failed a check. `hint` is a fixed text. */
+/** The error for a wrapped key or a service's answer that failed a check. `hint` is a fixed text. */
 export function corrupt(provider: string, operation: KeyWrapperOperation, hint: string): KeyWrapperError {
   return new KeyWrapperError('corrupt', { provider, operation, hint });
 }

@@ -4,7 +4,7 @@ import type { StoreFailure } from './failures.ts';
 
 /**
  * A property of a foreign object, own or inherited. A getter runs foreign code, and the error it throws can contain a
- * key: getters count as absent, and so does everything in a proxy. Never throws.
+ * key, so getters count as absent, as does everything in a proxy. Never throws.
  */
 export function property(holder: unknown, name: string): unknown {
   if (typeof holder !== 'object' && typeof holder !== 'function') return undefined;
@@ -22,8 +22,8 @@ export function statusOf(value: unknown): number | undefined {
 }
 
 /**
- * A request id in the form of a UUID, undefined for anything else: any proxy can set its header, and this form is too
- * short for a key.
+ * A request id in the form of a UUID; undefined for anything else, because any proxy can set the header. A UUID is too
+ * short to contain a key.
  */
 export function requestIdOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;
@@ -53,7 +53,10 @@ export function findRow<Row>(
   return undefined;
 }
 
-/** The meaning of a status if the code of a KMS has none: 401, 403, 404 and 429; any other status is `unavailable`. */
+/**
+ * The meaning of an HTTP status, for an answer of a KMS whose code is in no table: 401, 403, 404 and 429; any other
+ * status is `unavailable`.
+ */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';
   if (status === 404) return 'not-found';
@@ -61,7 +64,7 @@ export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   return 'unavailable';
 }
 
-/** An unexplained failure of a store: `unavailable`, and its status where that is 300 to 599. */
+/** An unexplained failure of a store: `unavailable`, with its status if that is 300 to 599. */
 export function unexplained(status?: unknown): StoreFailure<'unavailable'> {
   const known = statusOf(status);
   return {

@@ -7,7 +7,7 @@ import { checkCallback, signalOf, wrongType } from './options.ts';
 /** If the service binds no context, the ring passes data key ‖ SHA-256(context). */
 const DATA_KEY_AND_HASH_BYTES = 64;
 
-/** The part of a key wrapper's `supports` that says how long a data key may be. */
+/** The part of a key wrapper's `supports` that determines how long a data key may be. */
 export interface ContextSupport {
   readonly context: boolean;
 }
@@ -16,11 +16,11 @@ export interface ContextSupport {
 export interface CheckedWrapOptions {
   readonly context: Record<string, string>;
   readonly signal: AbortSignal | undefined;
-  /** Receives the service's own time, where the key wrapper learns it. */
+  /** Receives the service's own time, if the answer contains it. */
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
-/** Conditions of a wrapped key before a key wrapper sends it to its service. */
+/** What a wrapped key must satisfy before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
   /** Longest `wrapped` that the service accepts, in bytes. */
   readonly maxBytes: number;
@@ -69,8 +69,8 @@ export function copyDataKey(provider: string, dataKey: unknown, supports: Contex
 }
 
 /**
- * Moves the data key out of a service's answer: the bytes of the SDK are overwritten, whether or not the check passes.
- * @throws {KeyWrapperError} `corrupt` unless it is bytes that {@link copyDataKey} would take.
+ * Moves the data key out of a service's answer: overwrites the SDK's bytes, whether or not the check passes.
+ * @throws {KeyWrapperError} `corrupt` unless the answer has bytes that {@link copyDataKey} would accept.
  */
 export function takeDataKey(
   provider: string,
@@ -92,7 +92,7 @@ export function overwrite(bytes: unknown): void {
 
 /**
  * Copies the ciphertext that a service returned for a data key.
- * @throws {KeyWrapperError} `corrupt` unless it is 1 to `maxBytes` bytes.
+ * @throws {KeyWrapperError} `corrupt` unless `wrapped` is 1 to `maxBytes` bytes.
  */
 export function copyWrapped(
   provider: string,
@@ -116,7 +116,7 @@ export function readWrappedKey(provider: string, wrappedKey: unknown, rules: Wra
   const { provider: maker, keyId, wrapped } = Object(wrappedKey) as Readonly<Record<keyof WrappedKey, unknown>>;
   if (typeof maker !== 'string' || typeof keyId !== 'string' || !types.isUint8Array(wrapped)) {
     throw new TypeError(
-      `${provider}: a wrapped key has a provider, a keyId and wrapped bytes, got ${show(wrappedKey)}`,
+      `${provider}: a wrapped key must have a provider, a keyId and wrapped bytes, got ${show(wrappedKey)}`,
     );
   }
   if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key belongs to another provider');

@@ -3,17 +3,17 @@ export type Patience =
   /** No retry: the failure lasts until an operator changes something. */
   | 'none'
   /**
-   * Retried for ten seconds, while the resolver or the credentials of a starting machine may be missing; then like
-   * `none`.
+   * Retried for ten seconds, because the resolver or the credentials of a starting machine may not be ready yet; then
+   * treated as `none`.
    */
   | 'short'
-  /** Retried until the timeout of the start: the failure may pass. */
+  /** Retried until the start times out, because the failure may pass. */
   | 'long';
 
 const LASTING: ReadonlySet<string | undefined> = codes(
-  // The place of the ring does not exist, or a folder of its path is a file.
+  // The location of the ring does not exist, or part of its path is a file instead of a folder.
   'ENOENT ENOTDIR NoSuchBucket ResourceNotFoundException ContainerNotFound notFound 3D000 3F000 42P01',
-  // It is in another region, or no region is set.
+  // The location is in another region, or no region is set.
   'AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect RegionMissing',
   // The certificate does not show that this is the intended server.
   `DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT

@@ -1,6 +1,6 @@
 import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../base/options.ts';
 
-/** The error for an option of a wrong type; shows the value's type only where the value may be a secret. */
+/** The error for an option of a wrong type; shows only the value's type if the value may be a secret. */
 export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {
   return optionTypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
 }
@@ -50,7 +50,7 @@ export function text(owner: string, name: string, value: unknown): string {
 }
 
 /**
- * Reads text of 1 to `most` characters that has a UTF-8 form; its content is in no message.
+ * Reads text of 1 to `most` characters that has a UTF-8 form; its content appears in no message.
  * @throws {TypeError} for a non-string, {@link RangeError} for any other text.
  */
 export function textWithin(owner: string, name: string, value: unknown, most: number): string {
@@ -62,8 +62,8 @@ export function textWithin(owner: string, name: string, value: unknown, most: nu
 }
 
 /**
- * Reads text of a form, which must be anchored at both ends.
- * @throws {TypeError} for a non-string, {@link RangeError} quoting it unless `form` matches.
+ * Reads text that matches `form`, which must be anchored at both ends.
+ * @throws {TypeError} for a non-string, {@link RangeError}, which quotes the text, unless `form` matches.
  */
 export function textMatching(owner: string, name: string, value: unknown, form: RegExp): string {
   const given = text(owner, name, value);
@@ -74,7 +74,7 @@ export function textMatching(owner: string, name: string, value: unknown, form: 
 }
 
 /**
- * Reads a URL that may hold a password: its text is in no message.
+ * Reads a URL, whose text appears in no message, because it may contain a password.
  *
  * @param protocols - The protocols that it may have, each with its colon.
  * @param wanted - What the message asks for: `a redis:// or rediss:// URL`.
@@ -136,7 +136,7 @@ export function objectWith<T extends object>(
 }
 
 /**
- * Reads the option `signal`, which may be left out.
+ * Reads the optional `signal`.
  * @throws {TypeError} for anything but an `AbortSignal` or undefined.
  */
 export function signalOf(owner: string, value: unknown): AbortSignal | undefined {
@@ -147,7 +147,7 @@ export function signalOf(owner: string, value: unknown): AbortSignal | undefined
 }
 
 /**
- * Checks a function that may be left out.
+ * Checks an optional function.
  * @throws {TypeError} for anything but a function or undefined.
  */
 export function checkCallback(owner: string, name: string, value: unknown): void {
@@ -157,16 +157,16 @@ export function checkCallback(owner: string, name: string, value: unknown): void
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 
 /**
- * Reads the address of a service: an `https://` URL, or an `http://` URL of this machine. Its text is in no message,
- * because it may hold a password.
+ * Reads the address of a service: an `https://` URL, or an `http://` URL of this machine. Its text appears in no
+ * message, because it may contain a password.
  *
- * @param mayBeHttp - Whether `http://` is accepted for other machines too: the option `dangerouslyAllowHttp`.
+ * @param mayBeHttp - Whether `http://` is also accepted for other machines: the option `dangerouslyAllowHttp`.
  * @throws {TypeError | RangeError}
  */
 export function endpointUrl(owner: string, name: string, value: unknown, mayBeHttp: boolean): URL {
   const url = new URL(urlWith(owner, name, value, ['https:', 'http:'], 'an https:// URL'));
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw optionRangeError(`${owner}: ${name} must be a URL without user, password, query and fragment`);
+    throw optionRangeError(`${owner}: ${name} must be a URL without user, password, query or fragment`);
   }
   if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
     throw optionRangeError(

@@ -4,7 +4,7 @@ import { Calls } from './calls.ts';
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 
-/** The cause of a failure: push is only an optimization. */
+/** Ignores the cause of a failure, because push is only an optimization. */
 const ignored = (): undefined => undefined;
 
 /** One connection that listens for writes; not connected yet. */
@@ -18,7 +18,7 @@ export interface PushListener {
   start(changed: () => void, lost: () => void): Promise<unknown>;
   /** Sends one request over the connection. Nothing else reveals a connection whose other end is gone. */
   check(): Promise<unknown>;
-  /** Closes the connection at once, in whatever state it is. Never throws. */
+  /** Closes the connection at once, whatever its state. Never throws. */
   end(): void;
 }
 
@@ -35,8 +35,8 @@ export interface PushOptions {
 /**
  * The `watch` of a ring store: one connection for any number of watchers, kept open while there is at least one. A
  * connection that ends is replaced after a pause with full jitter of at most 0.1, 0.2, 0.4 … 30 seconds; a heartbeat
- * finds one whose other end is gone. Watchers are also called after each new connection, for writes that they may have
- * missed. Keeps no process alive.
+ * detects a connection whose other end is gone. Watchers are also called after each new connection, for writes that
+ * they may have missed. Does not keep the process alive.
  */
 export class Push {
   readonly #options: PushOptions;
@@ -84,7 +84,7 @@ export class Push {
     const lost = ifCurrent(() => this.#startAgain());
     const outcome = await this.#calls.run(undefined, async () => ({ answer: await listener.start(changed, lost) }));
     if (this.#listener !== listener) {
-      // Closed while it was connecting; some clients must be closed again once they have connected.
+      // The listener was ended while it was connecting. Some clients must be closed again once they have connected.
       listener.end();
     } else if ('failure' in outcome) {
       this.#startAgain();

@@ -1,4 +1,4 @@
-/** Common code of ring stores: checks arguments, makes calls, and limits what is read. */
+/** Common code of ring stores: checks arguments, makes calls, and limits how much is read. */
 
 export {
   MAX_DOCUMENT_BYTES,

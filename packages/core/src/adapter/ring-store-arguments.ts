@@ -23,11 +23,11 @@ export function checkRead(owner: string, options: RingStoreCallOptions | undefin
 }
 
 /**
- * Checks the arguments of a write. `expected` is required: forgetting it must not mean "only if absent".
- * @throws {TypeError} for a document that is not a text with a UTF-8 form, an empty one, a wrong `expected`, an unknown
+ * Checks the arguments of a write. `expected` is required, because omitting it must not mean "only if absent".
+ * @throws {TypeError} for a document that is empty or is not a text with a UTF-8 form, a wrong `expected`, an unknown
  * option or one of a wrong type.
  * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
- * @throws {RingConflictError} for an `expected` with a lone surrogate: no service has such a revision.
+ * @throws {RingConflictError} for an `expected` with a lone surrogate, because no service has such a revision.
  */
 export function checkWrite(
   owner: string,
@@ -81,7 +81,7 @@ export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void
 }
 
 /**
- * Reads the option `clockSkewSeconds` of a single-use store: the same as in the ring's policy, with the same default.
+ * Reads the option `clockSkewSeconds` of a single-use store: same meaning, limits and default as in the ring's policy.
  * @throws {TypeError | RangeError} naming option and value.
  */
 export function clockSkewMsOf(owner: string, value: unknown): number {
@@ -91,7 +91,8 @@ export function clockSkewMsOf(owner: string, value: unknown): number {
 
 /**
  * How long a single-use store must remember a claim from now on: until `expiresAt` plus the clock skew, because a
- * member whose clock is behind may still accept the token. In milliseconds; 0 or less if no member may.
+ * member whose clock is behind may still accept the token. In milliseconds; 0 or less if no member accepts it any
+ * longer.
  */
 export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
   return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);

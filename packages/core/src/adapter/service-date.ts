@@ -1,12 +1,12 @@
 /** Receives the date that a service puts on its answers; never throws an error into the call that it observes. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
-/** Gives `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
+/** Passes to `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
 export function noteDateHeader(header: unknown, onServiceDate: OnServiceDate): void {
   if (typeof header === 'string') noteServiceTime(Date.parse(header), onServiceDate);
 }
 
-/** Gives `onServiceDate` the time of a service, milliseconds since the epoch, if it is a number. */
+/** Passes to `onServiceDate` the time of a service, in milliseconds since the epoch, if it is a number. */
 export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void {
   if (Number.isFinite(ms)) onServiceDate?.(new Date(ms as number));
 }
@@ -22,8 +22,8 @@ interface WithMiddleware {
 }
 
 /**
- * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, refusals included. It changes the
- * command, not the client, which belongs to the caller; other commands are left unchanged.
+ * Makes an AWS SDK command report the `Date` header of its answer, even of a refusal, to `onServiceDate`. Changes the
+ * command, not the client, which belongs to the caller; a command without a middleware stack is left unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
   if (!hasMiddleware(command)) return command;

@@ -1,4 +1,4 @@
-/** Classifies a vendor's error without its text: by a table of codes, and a closed list of failed connections. */
+/** Classifies a vendor's error without its text: by a table of codes and a fixed list of connection failures. */
 
 export { type AwsErrorRows, awsErrorRows } from './aws-errors.ts';
 export { type ConnectionFailure, connectionFailure, unreachable } from './connection-failures.ts';

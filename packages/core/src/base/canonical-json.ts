@@ -4,9 +4,9 @@ import { show } from './options.ts';
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
-/** Bytes that are printed before they are passed to {@link CanonicalJsonOptions.write}. */
+/** How many bytes are printed before they are passed to {@link CanonicalJsonOptions.write}. */
 const PIECE = 65_536;
-/** Code units of a text that are printed at once: what they become stays in the processor's cache. */
+/** How many code units of a text are printed at a time, so that the output stays in the processor's cache. */
 const PART = 8_192;
 /** Bytes of the longest escape, `\uXXXX`. */
 const LONGEST_ESCAPE = 6;
@@ -21,8 +21,8 @@ export interface CanonicalJsonOptions {
   readonly allowBigInt?: boolean;
   /**
    * Receives a long text in pieces while it is printed: ASCII, and overwritten as soon as this function returns. The
-   * result is then only the rest. An error that this function throws ends the printing. Default: none, the result is
-   * the whole text.
+   * result is then only the rest. An error that this function throws ends the printing. Default: none, so the result
+   * is the whole text.
    */
   readonly write?: (piece: Uint8Array) => void;
 }
@@ -50,7 +50,7 @@ export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}
   return printer.rest();
 }
 
-/** The engine prints shorter texts that stand alone. */
+/** The engine prints a shorter text if it is the whole value. */
 const SHORT = 4_096;
 const BEYOND_ASCII = /[\u007f-\uffff]/;
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
@@ -62,9 +62,9 @@ const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
 /** From this length on, calling the engine's function is faster. */
 const LONG = 48;
-/** Numbers of an array that the engine prints at once. */
+/** How many numbers of an array the engine prints at a time. */
 const RUN = 1_024;
-/** Numbers of a shorter array are printed one by one. */
+/** The numbers of a shorter array are printed one by one. */
 const SHORT_ARRAY = 8;
 
 /**
@@ -73,7 +73,7 @@ const SHORT_ARRAY = 8;
  */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
   if (unit === 0x7f) return LETTER_U;
-  // Where there is no second character, this is NaN, which the array stores as 0.
+  // If there is no second character, the result is NaN, which the array stores as 0.
   return JSON.stringify(String.fromCharCode(unit)).slice(1, -1).charCodeAt(1);
 });
 
@@ -93,7 +93,10 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
   return at + LONGEST_ESCAPE;
 }
 
-/** Prints into bytes, without joining texts. Leaves numbers that the engine prints the same way to it, many at once. */
+/**
+ * Prints into bytes, without joining texts. Leaves it to the engine to print the numbers that it prints as Python does,
+ * many at once.
+ */
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
@@ -105,7 +108,7 @@ class Printer {
     this.#o = options;
   }
 
-  /** The output that was not passed on yet. */
+  /** The output that has not been passed on yet. */
   rest(): string {
     return this.#bytes.toString('latin1', 0, this.#at);
   }
@@ -138,8 +141,8 @@ class Printer {
   }
 
   /**
-   * Prints `first` and the values from `from` on that the engine prints as Python does, and the one after them.
-   * Every value is read once.
+   * Prints `first`, the run of values from `from` on that the engine prints as Python does, and the value that ends the
+   * run. Every value is read once.
    * @returns how many of `values` were printed.
    */
   #numbers(first: number, values: readonly unknown[], from: number, depth: number): number {
@@ -206,8 +209,8 @@ class Printer {
   }
 
   /**
-   * Reading them is several times faster once they are copied out as a whole: as bytes for ASCII, otherwise as code
-   * units.
+   * Copies the text out as a whole first, as bytes for ASCII and otherwise as code units: reading is then several times
+   * faster.
    */
   #longEscaped(text: string): void {
     const bytes = this.#bytes;
@@ -278,7 +281,7 @@ function hexDigit(value: number): number {
 
 /** If no key has any of these, the order by code unit, which is the engine's own, is the same. */
 const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
-/** Up to this many keys are sorted by insertion: a call of `sort` costs more. */
+/** Up to this many keys are sorted by insertion, because a call to `sort` would take longer. */
 const FEW = 12;
 
 function sortByCodePoint(keys: string[]): void {
@@ -330,7 +333,7 @@ function compareCodePoints(a: string, b: string): number {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
     if (x === y) continue;
-    // After a high surrogate, which both have, a low one is the second half of a code point that begins there.
+    // Both texts have the same preceding unit. If it is a high surrogate, a low one here completes its code point.
     const isHalf = isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
     const start = isHalf ? i - 1 : i;
     return (a.codePointAt(start) ?? 0) - (b.codePointAt(start) ?? 0);

@@ -16,9 +16,8 @@ export interface Clock {
    */
   uptimeMs?(): number;
   /**
-   * Runs `callback` once after `delayMs` milliseconds, and returns a function that cancels it. Must not keep the
-   * process alive.
-   * Default: an unref'ed `setTimeout`.
+   * Runs `callback` once after `delayMs` milliseconds, and returns a function that cancels the timer, which must not
+   * keep the process alive. Default: an unref'ed `setTimeout`.
    */
   schedule?(callback: () => void, delayMs: number): () => void;
 }
@@ -46,7 +45,7 @@ export function momentOf(clock: Clock): Moment {
 
 /**
  * Like {@link momentOf}, but for unsealing a token: while the system's wall clock shows the same millisecond, its
- * monotonic clock is not read again. Each reading costs a fiftieth of an unseal.
+ * monotonic clock is not read again. Each reading takes a fiftieth of an unseal.
  */
 export function coarseMomentOf(clock: Clock): Moment {
   return clock === systemClock && clock.wallMs() === lastMoment.wallMs ? lastMoment : momentOf(clock);
@@ -63,7 +62,7 @@ export function secondsSince(began: Moment, now: Moment): number {
   return (now.steadyMs - began.steadyMs) / 1_000;
 }
 
-/** Milliseconds since `then`, by the clock that shows more: monotonic time stops while a machine is suspended. */
+/** Milliseconds since `then`, by the clock that shows more, because monotonic time stops during a suspension. */
 export function ageMs(then: Moment, now: Moment): number {
   return Math.max(now.steadyMs - then.steadyMs, now.wallMs - then.wallMs);
 }
@@ -136,7 +135,7 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal | Clos
 const drawn = new Uint32Array(1);
 const drawnBytes = new Uint8Array(drawn.buffer);
 
-/** A uniform number in [0, 1) with 32 bits, from the injected source. */
+/** A uniformly distributed number in [0, 1) with 32 random bits from the given source. */
 export function uniform(random: RandomSource): number {
   random(drawnBytes);
   return (drawn[0] as number) / 2 ** 32;

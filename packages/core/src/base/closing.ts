@@ -1,6 +1,6 @@
 /**
  * Ends a codec's waits and calls when it is closed. An AbortSignal is not used because some platforms (workerd) bind it
- * to the request that created it, and later requests could not listen to it.
+ * to the request that created it, so that later requests could not listen to it.
  */
 export class Closing {
   readonly #listeners = new Set<() => void>();

@@ -66,7 +66,7 @@ export class Deadlines {
       signal?.addEventListener('abort', abort);
       const asked = momentOf(this.#clock);
       started(start, call.signal).then((answer) => {
-        // In a process that was stopped, an answer may arrive before the overdue timer fires.
+        // When a stopped process resumes, an answer may arrive before the overdue timer fires.
         const isLate = isOver || ageMs(asked, momentOf(this.#clock)) > waitMs;
         if (!isOver && isLate) fail(errorOf('late'));
         if (isLate) discard?.(answer);
@@ -79,7 +79,7 @@ export class Deadlines {
   }
 }
 
-/** Foreign code may throw synchronously, or return a thenable that is not a promise. */
+/** Starts a call as a promise: foreign code may throw synchronously, or return a thenable that is not a promise. */
 export function started<T>(start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   try {
     return Promise.resolve(start(signal));

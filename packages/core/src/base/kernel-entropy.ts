@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises';
 
-/** Bytes read at each refresh: as many as the hash of a salt takes. */
+/** How many bytes are read at each refresh: as many as are hashed into a salt. */
 const BYTES = 32;
 
 /**
- * Reads 32 bytes of the kernel's random device, which no copy of this process's memory can hold: a second source beside
- * the process's own generator. Empty where it is not available: no such device, no permission to read it, no file
- * descriptor left. Salts then depend on the generator and the clocks; a missing second source must not prevent a read
- * of the ring.
+ * Reads 32 bytes from the kernel's random device, as a second source in addition to the process's own generator: no
+ * copy of this process's memory can contain them. The result is empty if the device does not exist or cannot be read,
+ * or if no file descriptor is left. Salts then depend on the generator and the clocks; a missing second source must not
+ * prevent a read of the ring.
  */
 export async function readKernelEntropy(): Promise<Uint8Array> {
   const [read] = await Promise.allSettled([readDevice()]);

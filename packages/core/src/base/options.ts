@@ -49,7 +49,7 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
 }
 
-/** Whether two names of three characters or more differ in capitals only, or in one that was left out, added or changed. */
+/** Whether two names of at least 3 characters differ only in case, or in one character missing, added or changed. */
 function isAlike(known: string, name: string): boolean {
   if (Math.min(known.length, name.length) < 3) return false;
   if (known.toLowerCase() === name.toLowerCase()) return true;
@@ -104,7 +104,7 @@ export function label(owner: string, name: string, value: unknown): string {
 
 /**
  * Copies a secret given as bytes or text (its UTF-8).
- * @throws {TypeError} for anything else, also for text with a lone surrogate, which has no UTF-8 form.
+ * @throws {TypeError} for anything else, including text with a lone surrogate, which has no UTF-8 form.
  * @throws {RangeError} for fewer than `minBytes` bytes.
  */
 export function secretBytes(owner: string, name: string, value: unknown, minBytes: number): Buffer {
@@ -127,7 +127,7 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   return bytes;
 }
 
-/** Whether all bytes are the same: what an unfilled buffer looks like. */
+/** Whether all bytes are the same, as in a buffer that was never filled. */
 export function isConstant(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === bytes[0]);
 }

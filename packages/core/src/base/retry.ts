@@ -1,8 +1,8 @@
 /** How long to wait between attempts. */
 export interface Backoff {
-  /** The longest wait after the first failure, milliseconds; each further failure doubles it. */
+  /** The longest wait after the first failure, in milliseconds; each further failure doubles it. */
   readonly firstMs: number;
-  /** The longest wait after any failure. */
+  /** The longest wait after any failure, in milliseconds. */
   readonly capMs: number;
   /** The shortest wait, as a share of the longest. Default 0, full jitter; 0.5 is equal jitter. */
   readonly leastShare?: number;
@@ -27,9 +27,9 @@ export function backoffMs(
 
 /** When and how an attempt is repeated. */
 export interface RetryRules {
-  /** Milliseconds to wait after this many failures, the last with `error`; undefined: that failure is final. */
+  /** Milliseconds to wait after this many failures, the last with `error`; undefined if no attempt may follow. */
   readonly waitMs: (error: unknown, failures: number) => number | undefined;
-  /** Rejects to end the retries by another error. */
+  /** Waits. If it rejects, its error ends the retries. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
 

@@ -15,14 +15,14 @@ const OWNER = 'AesGcmRequestStateCodec';
 const MIN_SECRET_BYTES = 32;
 
 /**
- * The built-in codec of the MCP Python SDK (`AESGCMRequestStateCodec` in `mcp.server.request_state`, 2.3.0), on the same
- * wire: either side unseals what the other sealed under the same keys.
+ * The built-in codec of the MCP Python SDK (`AESGCMRequestStateCodec` in `mcp.server.request_state`, 2.3.0), with the
+ * same token format: either side unseals what the other sealed with the same keys.
  *
- * `keys[0]` seals, every key unseals. To rotate without losing a token: append the new key on every server, then move it
- * to the front on every server, then remove the old one when its tokens have expired. Nonces are random, so one key may
- * seal at most 2^32 tokens (SP 800-38D section 8.3).
+ * `keys[0]` seals, and every key unseals. To rotate without losing a token: append the new key on every server, then
+ * move it to the front on every server, then remove the old one when its tokens have expired. Nonces are random, so one
+ * key may seal at most 2^32 tokens (SP 800-38D section 8.3).
  *
- * A payload may have up to 196 573 bytes and a token 262 144 characters.
+ * A payload may have up to 196 573 bytes, and a token up to 262 144 characters.
  *
  * @example
  * ```ts
@@ -46,7 +46,8 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
 
   /**
    * @param keys - At least one secret of at least 32 bytes each, as bytes or as text (its UTF-8); copied.
-   * @throws {TypeError} for a key that is neither, or a text without a UTF-8 form; keys are never coerced.
+   * @throws {TypeError} for a key that is neither bytes nor text, or a text without a UTF-8 form; keys are never
+   * coerced.
    * @throws {RangeError} for no key, a short key, or one that repeats an earlier one.
    */
   constructor(keys: readonly (Uint8Array | string)[]) {
@@ -69,7 +70,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
 
   /**
    * @throws {TypeError} for a payload that is not a Uint8Array.
-   * @throws {RangeError} for a payload over 196 573 bytes: its token would be refused everywhere.
+   * @throws {RangeError} for a payload over 196 573 bytes, because every server would refuse its token.
    */
   seal(payload: Uint8Array): string {
     if (!types.isUint8Array(payload)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);

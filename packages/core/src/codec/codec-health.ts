@@ -4,7 +4,7 @@ import type { RingKeeper } from '../member/keeper.ts';
 import type { RingProblem } from '../member/problems.ts';
 import type { KeyState } from '../ring/schedule.ts';
 
-/** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
+/** The state of a codec, for readiness probes, never for liveness probes: a restart would drop the unwrapped keys. */
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
   readonly status: CodecStatus;
@@ -14,29 +14,29 @@ export interface CodecHealth {
   readonly canSeal: boolean;
   /** Whether a key unseals tokens now. If not, every token is refused. */
   readonly canUnseal: boolean;
-  /** How long sealing continues if neither the KMS nor the store answers again. */
+  /** Until when sealing continues if neither the KMS nor the store answers again. */
   readonly sealUntil: Date | undefined;
   /** Id of the key that seals now. */
   readonly sealingKey: string | undefined;
   /** All keys of the ring, oldest first. */
   readonly keys: readonly KeyHealth[];
-  /** The last refresh that succeeded completely. */
+  /** When a refresh last succeeded completely. */
   readonly lastRefresh: Date | undefined;
-  /** The last unwrap by the KMS that returned the right bytes. */
+  /** When an unwrap by the KMS last returned the right bytes. */
   readonly lastKmsCheck: Date | undefined;
   /** The last failure, until a refresh succeeds: what failed, how, and when. */
   readonly lastError: (CodecFailure & { readonly at: Date }) | undefined;
-  /** Problems that need an operator, each with its remedy. */
+  /** Problems that an operator must solve, each with its remedy. */
   readonly problems: readonly RingProblem[];
 }
 
 /** One key of the ring in {@link CodecHealth}. */
 export interface KeyHealth {
-  /** As in tokens and in the ring document. */
+  /** The key id, as in tokens and in the ring document. */
   readonly id: string;
   /** The state now, by this member's clock. */
   readonly state: KeyState;
-  /** Whether this member has its bytes. */
+  /** Whether this member holds the unwrapped key. */
   readonly held: boolean;
   /** When it was created. */
   readonly created: Date;
@@ -79,7 +79,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
   };
 }
 
-/** The limits of this member, or the end of the last key that may seal, if that comes first. */
+/** Until when this member may seal: its limits, or the time when its last key stops sealing, whichever comes first. */
 function sealUntilOf(limitMs: number | undefined, states: ReturnType<RingKeeper['view']['states']>): Date | undefined {
   const ends = states.flatMap(({ key, state }) =>
     key.held !== undefined && (state === 'active' || state === 'propagating') ? [key.sealsUntil] : [],

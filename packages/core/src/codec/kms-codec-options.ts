@@ -17,7 +17,7 @@ import type { TokenFormatName } from '../tokens/token-formats.ts';
 
 const OWNER = 'createKmsCodec';
 const FORMATS: readonly TokenFormatName[] = ['sealring', 'python'];
-/** The longest `maxTokenLength`: never unlimited. */
+/** The upper bound of `maxTokenLength`, which cannot be unlimited. */
 const MOST_TOKEN_LENGTH = 16 * 1024 * 1024;
 /** Shortest native token: an empty payload. */
 const LEAST_TOKEN_LENGTH = 102;
@@ -29,35 +29,41 @@ export interface KmsCodecOptions {
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
   /** The ring store. */
   readonly ring: RingStore;
-  /** Bound into every wrap and every derived key: 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
+  /**
+   * The name of the ring, bound into every wrap and every derived key: 1 to 64 characters of `[A-Za-z0-9._-]`. Default
+   * `default`.
+   */
   readonly ringName?: string;
   /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
   /** When a starting member creates a ring. `if-absent`, the default: once the ring has been absent for
    * `createAfterSeconds`. */
   readonly create?: 'if-absent' | 'now' | 'never';
-  /** Keys created before this date count as revoked: for starts after a leak. Default none. */
+  /** Keys created before this date count as revoked. Set it for a start after a leak. Default none. */
   readonly acceptKeysCreatedAfter?: Date;
   /** The format of new tokens. Default `sealring`. */
   readonly format?: 'sealring' | 'python';
   /** The formats that may be unsealed. Default `[format]`. */
   readonly accept?: readonly ('sealring' | 'python')[];
-  /** Times of the ring; the same on every member. */
+  /** The times of the ring. Set the same ones on every member. */
   readonly policy?: Partial<RingPolicy>;
-  /** How many key wrappers must answer to publish a key; missing wraps are added later. Default all. */
+  /** How many key wrappers must wrap a key before it is published; missing wraps are added later. Default all. */
   readonly wrapQuorum?: number;
-  /** Close the key wrappers with the codec: for key wrappers that only this codec uses. Default false. */
+  /** Whether closing the codec closes its key wrappers. Set it if no other codec uses them. Default false. */
   readonly closeKeyWrappers?: boolean;
-  /** Accept wraps that do not authenticate their origin: anyone who can write the store can then mint tokens. Default false. */
+  /**
+   * Accept wraps that do not authenticate their origin: anyone who can write to the store can then mint tokens. Default
+   * false.
+   */
   readonly dangerouslyTrustStore?: boolean;
   /**
    * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that clone running machines;
    * the encrypted tokens of mcp.d always do this. Default false.
    */
   readonly hedge?: boolean;
-  /** Longest token sealed or unsealed, characters: 102 to 16 777 216. Default 262 144. */
+  /** The longest token that is sealed or unsealed, in characters: 102 to 16 777 216. Default 262 144. */
   readonly maxTokenLength?: number;
-  /** Default: the system's clocks and timers. */
+  /** The clocks and timers to use. Default: the system's. */
   readonly clock?: Clock;
   /** Replaces the system's generator, and the kernel's random device, which is otherwise mixed into salts. */
   readonly random?: RandomSource;
@@ -183,7 +189,7 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
   if (!wrapper.supports.authenticated && !signs && !trustStore) {
     throw optionTypeError(
       `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin, so it must sign and verify; or set ` +
-        'dangerouslyTrustStore, and anyone who can write the store can mint tokens',
+        'dangerouslyTrustStore, and anyone who can write to the store can mint tokens',
     );
   }
   return wrapper as KeyWrapper;
@@ -205,7 +211,7 @@ function checkAccept(given: unknown): readonly TokenFormatName[] {
 
 function checkQuorum(given: unknown, wrappers: number): number {
   const quorum = finiteNumber(OWNER, 'wrapQuorum', given, 1, wrappers);
-  if (!Number.isInteger(quorum)) throw optionRangeError(`${OWNER}: wrapQuorum must be whole, got ${quorum}`);
+  if (!Number.isInteger(quorum)) throw optionRangeError(`${OWNER}: wrapQuorum must be a whole number, got ${quorum}`);
   return quorum;
 }
 

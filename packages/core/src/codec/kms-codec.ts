@@ -7,22 +7,23 @@ import { createKeeper } from './create-keeper.ts';
 import { checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
 import { awaited, closeAll, RingCodec } from './ring-codec.ts';
 
-/** The content of a token without secrets, and the state of its key in the ring. */
+/** The parts of a token that are not secret, and the state of its key in the ring. */
 export interface TokenFacts {
   /** `sealring` or `python`. */
   readonly format: string;
-  /** As in the ring document; empty for a fingerprint that no key of the ring has. */
+  /** The key id, as in the ring document; empty for a fingerprint that no key of the ring has. */
   readonly keyId: string;
   /** State of the key, now. */
   readonly state: KeyState | 'unknown';
-  /** Whether the key only unseals: a successor seals. */
+  /** Whether the key only unseals, because a successor seals. */
   readonly stale: boolean;
 }
 
 /** A codec over a ring, with what a boundary needs. */
 export interface RingTokenCodec extends RequestStateCodec {
   /**
-   * How long a key unseals after it has stopped sealing, seconds; a boundary with a longer time to live refuses the codec.
+   * How long a key unseals after it has stopped sealing, in seconds. A boundary with a longer time to live refuses the
+   * codec.
    * The codec does not check the age of a token: the boundary's time to live limits it, or else the expiry of its key.
    */
   readonly tokenLifetimeSeconds: number;
@@ -30,8 +31,8 @@ export interface RingTokenCodec extends RequestStateCodec {
   readonly clockSkewSeconds: number;
   /**
    * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefreshSeconds, if this
-   * member's view of it is old or lacks the key of the token. Never rejects because of a failed read: `unseal` decides.
-   * Returns undefined when there is nothing to wait for.
+   * member's view of it is old or lacks the key of the token. A failed read does not make it reject; `unseal` then
+   * accepts or refuses the token. Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
   /** The parts of a token that are not secret, and the state of its key in the ring. Nothing is authenticated. */
@@ -43,16 +44,16 @@ export interface RingTokenCodec extends RequestStateCodec {
 /** A codec whose data keys are wrapped by a KMS and shared through a ring. */
 export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   /**
-   * A codec over the same ring with its own token keys, for other data of yours. It does not unseal tokens of this codec or
-   * of another purpose, nor do they unseal its tokens. Always in the native format.
+   * A codec over the same ring with its own token keys, for your other data. It does not unseal tokens of this codec or
+   * of another purpose, nor do those codecs unseal its tokens. It always uses the native format.
    * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`.
    */
   for(purpose: string): RingTokenCodec;
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
   refresh(): Promise<void>;
   /**
-   * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
-   * with `emergency`, after refreshEvery + backoffCap + clockSkew.
+   * Publishes a successor to the sealing key. The successor seals once every member can have it: after the propagation
+   * time or, with `emergency`, after refreshEvery + backoffCap + clockSkew.
    * @throws {RingStoreError | KeyWrapperError} `too-large` if the ring has 48 keys or more, since revocations need
    * room.
    */
@@ -65,20 +66,20 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
    */
   revoke(keyId: string): Promise<void>;
   /**
-   * Revokes, in the same way, every key that may have been created at `time` or before it by any clock of the fleet: those
-   * with `created` − clockSkew ≤ `time`.
+   * Revokes, in the same way, every key that may have been created at or before `time` by any clock of the fleet: every
+   * key with `created` − clockSkew ≤ `time`.
    */
   revokeAllBefore(time: Date): Promise<void>;
   /**
-   * Stops timers and calls and overwrites the data keys; KeyObjects cannot be overwritten and go with the garbage
-   * collector. Afterwards every call throws `CodecClosedError`.
+   * Stops timers and calls, and overwrites the data keys; KeyObjects cannot be overwritten, so the garbage collector
+   * frees them. Afterwards every call throws `CodecClosedError`.
    */
   close(): Promise<void>;
 }
 
 /**
- * Creates a codec over a ring of KMS-wrapped data keys. Resolves when it can seal (a member) or unseal (a reader): all
- * live keys are unwrapped, and an absent ring was created unless `create` or `role` forbids it.
+ * Creates a codec over a ring of KMS-wrapped data keys. Resolves once it can seal (a member) or unseal (a reader): all
+ * live keys are unwrapped, and an absent ring has been created unless `create` or `role` forbids it.
  *
  * @throws {TypeError | RangeError} for wrong or contradictory options; the message names option and value.
  * @throws {RingStoreError | KeyWrapperError} when the store or the KMS prevents the start.

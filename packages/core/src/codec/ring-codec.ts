@@ -31,7 +31,7 @@ const MAX_PURPOSES = 256;
 
 const keepers = new WeakMap<object, RingKeeper>();
 
-/** The keeper behind a codec made by {@link createKmsCodec}; not on the object that users hold. */
+/** The keeper behind a codec made by {@link createKmsCodec}; the object that users hold does not expose it. */
 export function keeperOf(codec: object): RingKeeper | undefined {
   return keepers.get(codec);
 }
@@ -86,7 +86,7 @@ export class RingCodec implements KmsCodec {
     try {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
-      // Dispatched once and tried under that format only; `accept` is an allow-list.
+      // The prefix decides the only format that is tried, and `accept` is an allow-list.
       if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
       return this.#open(this.#formats[name], token);
     } catch (error) {
@@ -222,7 +222,7 @@ export class RingCodec implements KmsCodec {
     return payload;
   }
 
-  /** Emits a refusal, and returns the error. */
+  /** Emits an event if a token was refused, and returns the error. */
   #rejected(error: unknown): unknown {
     if (error instanceof InvalidRequestState) {
       channels.rejected.publish(() => ({ ringName: this.#options.ringName, reason: error.reason }));
@@ -240,12 +240,12 @@ export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Pro
 
 function checkPayload(payload: unknown): void {
   if (!types.isUint8Array(payload)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
-  // The cipher uses the true length; the bounds use the length that the object reports.
+  // The cipher uses the true length, but the limits are checked with the length that the object reports.
   if (payload.length !== Reflect.get(typedArray, 'length', payload))
     throw new TypeError('payload must not define its own length');
 }
 
-/** The length is checked first: an attacker may choose the token. */
+/** Checks the length first, because an attacker may have chosen the token. */
 function checkToken(token: unknown, maxTokenLength: number): void {
   if (typeof token !== 'string' || token.length > maxTokenLength) throw new InvalidRequestState('malformed');
 }
@@ -256,8 +256,8 @@ const typedArray: object = Object.getPrototypeOf(Uint8Array.prototype) as object
 const IDLE_MS = 2 ** 30;
 
 /**
- * The ring's timers do not keep a process alive. While the codec is awaited, the process must not exit for lack of
- * other work, as a plain script would.
+ * Keeps the process alive while the codec is awaited: the ring's timers do not, so a plain script would exit for lack
+ * of other work.
  */
 export async function awaited<T>(run: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => undefined, IDLE_MS);

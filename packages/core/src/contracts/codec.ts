@@ -16,7 +16,7 @@ export const INVALID_REASONS = ['malformed', 'unknown key', 'authentication fail
  * Protects opaque bytes as a URL-safe token. Both methods are synchronous and do no I/O.
  *
  * The contract is the same as for `RequestStateCodec` in the MCP Python SDK (`mcp.server.request_state`, 2.3.0), so a
- * codec that keeps it can serve either SDK's boundary.
+ * codec that fulfils it can serve the boundary of either SDK.
  */
 export interface RequestStateCodec {
   /** Returns a token protecting `payload`. The payload is neither kept nor changed. */
@@ -28,14 +28,14 @@ export interface RequestStateCodec {
   unseal(token: string): Uint8Array;
 }
 
-/** Computed once, because hostile tokens are refused at the rate at which they arrive. */
+/** Computed once per reason, because an attacker decides how many tokens are refused. */
 const HELP: Readonly<Record<InvalidReason, string>> = Object.freeze({
   malformed: sectionOn('InvalidRequestState: malformed'),
   'unknown key': sectionOn('InvalidRequestState: unknown key'),
   'authentication failed': sectionOn('InvalidRequestState: authentication failed'),
 });
 
-/** A token was refused. `message` equals `reason`; no part of the token, the payload or a key is kept. */
+/** A token was refused. `message` equals `reason`; the error contains no part of the token, the payload or a key. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
   readonly code = 'ERR_INVALID_REQUEST_STATE';

@@ -1,4 +1,7 @@
-/** The codes of the errors that this package and its adapters throw. `ERR_SEALRING_OPTION` is on a `TypeError` or `RangeError`. */
+/**
+ * The codes of the errors that this package and its adapters throw. An error with the code `ERR_SEALRING_OPTION` is a
+ * `TypeError` or `RangeError`.
+ */
 export const CORE_ERROR_CODES = [
   'ERR_CODEC_CLOSED',
   'ERR_INVALID_REQUEST_STATE',
@@ -17,7 +20,7 @@ export type CoreErrorCode = (typeof CORE_ERROR_CODES)[number];
 const BRAND = Symbol.for('@sealring/core/error');
 
 /**
- * Makes `instanceof` true for errors of other copies of this package in the process, too. A class that extends
+ * Makes `instanceof` also accept the errors of other copies of this package in the process. A class that extends
  * `errorClass` keeps the ordinary `instanceof`.
  */
 export function brand(errorClass: { readonly prototype: Error }, code: CoreErrorCode): void {
@@ -65,13 +68,13 @@ export const SEAL_UNAVAILABLE_REASONS = [
 export type SealUnavailableReason = (typeof SEAL_UNAVAILABLE_REASONS)[number];
 
 /**
- * No key may seal now, and an older one must not be used instead: see `health()` for the cause.
+ * No key may seal now, and no older key may be used instead. `health()` shows the cause.
  * Distinct from {@link InvalidRequestState} because it is about this instance, not about a token.
  */
 export class SealUnavailableError extends Error {
   override readonly name = 'SealUnavailableError';
   readonly code = 'ERR_SEAL_UNAVAILABLE';
-  /** The same words as after `cannot seal: ` in the message. */
+  /** The reason, as it follows `cannot seal: ` in the message. */
   readonly reason: SealUnavailableReason;
   /** Address of the documentation on this reason. */
   readonly help: string;

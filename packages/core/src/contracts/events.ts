@@ -37,7 +37,7 @@ export type CodecFailure =
   | { readonly source: 'clock'; readonly kind: 'unconfirmed' }
   | { readonly source: 'internal'; readonly kind: 'error' };
 
-/** Whether a call succeeded, and how it failed. */
+/** Whether a call succeeded and, if not, how it failed. */
 export type CallOutcome<Kind> = { readonly ok: true } | { readonly ok: false; readonly kind: Kind };
 
 /**
@@ -51,14 +51,14 @@ export interface CodecEvents {
     readonly ringName: string;
     readonly seconds: number;
   } & ({ readonly ok: true } | ({ readonly ok: false } & CodecFailure));
-  /** A new key was published by this member. */
+  /** This member published a new key. */
   'sealring:rotation': {
     readonly ringName: string;
     readonly keyId: string;
     readonly reason: RotationReason;
     readonly seconds: number;
   };
-  /** A key could not be published. */
+  /** This member could not publish a key. */
   'sealring:rotation-failed': {
     readonly ringName: string;
     readonly reason: RotationReason;
@@ -86,9 +86,9 @@ export interface CodecEvents {
   'sealring:wrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
   /** A data key was unwrapped. */
   'sealring:unwrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
-  /** Another member wrote first; `keys` is the number of keys in the document that was not written. */
+  /** Another member wrote first; `keys` is the number of keys in the document that this member tried to write. */
   'sealring:conflict': { readonly ringName: string; readonly keys: number };
-  /** This member wrote back what the store had lost; `keys` is the number of keys it knows. */
+  /** This member wrote back what the store had lost; `keys` is the number of keys that this member knows. */
   'sealring:healed': { readonly ringName: string; readonly keys: number };
   /** A token was unsealed with a key that no longer seals. */
   'sealring:stale': { readonly ringName: string; readonly keyId: string };
@@ -136,8 +136,8 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
 type ChannelKey = keyof CodecEvents extends `sealring:${infer Key}` ? Key : never;
 
 /**
- * A label for a key id: 12 characters of its hash. Events contain these labels, so that no one can find a token by a
- * metric.
+ * A label for a key id: 12 characters of its hash. Events contain these labels instead of key ids, so that no one can
+ * match a metric to a token.
  */
 export function hashedKeyId(id: string): string {
   return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);

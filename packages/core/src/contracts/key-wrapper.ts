@@ -1,10 +1,10 @@
 import { brand, sectionOn } from './errors.ts';
 
 /**
- * The failure at the KMS, as far as a caller can act on it.
+ * The kind of a failure at the KMS, in terms that a caller can act on.
  *
  * - `throttled`, `unavailable`: may succeed later; retried within limits.
- * - `denied`: the caller may not use the key. `disabled`: at present no caller may. `not-found`: there is no such key.
+ * - `denied`: the caller may not use the key. `disabled`: at present, no caller may use it. `not-found`: no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
  * Any error that an adapter does not recognize is `unavailable`: an unknown error never ends the use of a key.
@@ -39,7 +39,7 @@ export interface KeyWrapperErrorSummary {
   readonly status?: number | undefined;
   /** The service's request id. */
   readonly requestId?: string | undefined;
-  /** Attempts made, this one included. */
+  /** How many attempts the call made. */
   readonly attempts?: number | undefined;
   /** A fixed sentence of the adapter, with the remedy for an operator. */
   readonly hint?: string | undefined;
@@ -90,21 +90,21 @@ export interface WrappedKey {
   readonly provider: string;
   /** The exact key version, as the provider writes it: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
   readonly keyId: string;
-  /** Ciphertext, in the provider's own form. */
+  /** The ciphertext, in the provider's format. */
   readonly wrapped: Uint8Array;
-  /** Authenticates the origin, where an unwrap does not: see {@link KeyWrapper.supports}. */
+  /** Authenticates the origin of the wrapped key if an unwrap does not: see {@link KeyWrapper.supports}. */
   readonly signature?: Uint8Array;
 }
 
-/** The context of a wrap, and the time limit of the call. */
+/** The context of a wrap, the signal that ends the call, and a callback for the date of the service. */
 export interface WrapOptions {
   /** Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. */
   readonly context: Readonly<Record<string, string>>;
   /** Ends the call early; the call then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
   /**
-   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
-   * publish.
+   * Called with the date of the service's answer, if it has one. A member whose clock differs too much from that date
+   * publishes no keys.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
@@ -136,8 +136,8 @@ export interface KeyWrapper {
      */
     readonly authenticated: boolean;
     /**
-     * Whether the KMS key has versions, and `keyId` of a wrapped key names the version that made it. If so, members
-     * notice a new version. Default false.
+     * Whether the KMS key has versions and the `keyId` of a wrapped key names the version that made it. If so, members
+     * detect a new version of the KMS key. Default false.
      */
     readonly keyVersions?: boolean;
   };
@@ -147,13 +147,13 @@ export interface KeyWrapper {
    * the provider is the same.
    */
   owns?(wrapped: WrappedKey): boolean;
-  /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
+  /** Wraps 32 bytes, or 64 under rule 6 of the contract. @throws {KeyWrapperError} */
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
   /** Returns the data key, in a new array. @throws {KeyWrapperError} */
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
   /** Creates a data key and wraps it in one call, if the service has such a call. */
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
-  /** Signs a ring entry in the KMS; needed where `supports.authenticated` is false. */
+  /** Has the KMS sign a ring entry; needed if `supports.authenticated` is false. */
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks such a signature locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;

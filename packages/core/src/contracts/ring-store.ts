@@ -11,13 +11,13 @@ export interface StoredRing {
   readonly revision: string;
 }
 
-/** Limits of a call, and a callback for the date of the service. */
+/** The signal that ends a call, and a callback for the date of the service. */
 export interface RingStoreCallOptions {
   /** Ends the call early; it then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
   /**
-   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
-   * publish.
+   * Called with the date of the service's answer, if it has one. A member whose clock differs too much from that date
+   * publishes no keys.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
@@ -28,10 +28,10 @@ export interface RingStoreCallOptions {
  * 1. `read` resolves `undefined` only when the document is *known to be absent*. A document that is unreachable,
  *    forbidden, damaged or over-long is an error: a store that reports a failure as "absent" makes a starting fleet
  *    create a second ring. An empty document is returned as it is, or is `corrupt`.
- * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
- *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
- * 3. A write that resolved is durable and seen by every later read.
- * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A
+ * 2. `write` is one atomic compare-and-swap: of any number of writers with the same `expected`, exactly one wins, and
+ *    the others get {@link RingConflictError}; `expected: undefined` means "only if absent".
+ * 3. Once a write has resolved, it is durable and every later read sees it.
+ * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused by `read` and by `write`, without reading them whole. A
  *    `too-large` or `corrupt` error of `read` should have the revision of the stored content, so that one write can
  *    replace it.
  */
@@ -51,11 +51,11 @@ export interface RingStore {
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
   /**
-   * Calls `changed` soon after a write; an optimization only. Returns a function that ends it, and does nothing when called
-   * again.
+   * Calls `changed` soon after a write; only an optimization. Returns a function that ends the watch; calling that
+   * function again does nothing.
    */
   watch?(changed: () => void): () => void;
-  /** Closes what the store itself has created, its watches too; the caller's client stays open. */
+  /** Closes what the store itself has created, including its watches; the caller's client stays open. */
   close?(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export class RingConflictError extends Error {
 }
 
 /**
- * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store cannot be written.
+ * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store is not writable.
  * - `absent`: a start found no ring. A store never reports it: its `read` resolves to `undefined`.
  * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.
  */

@@ -2,23 +2,23 @@ import { brand, sectionOn } from './errors.ts';
 import type { RingStoreErrorKind } from './ring-store.ts';
 
 /**
- * Where the ids of redeemed tokens are kept, shared by the fleet.
+ * Where the ids of redeemed tokens are kept; the fleet shares it.
  *
- * Ids are SHA-256 hashes of 16 random bytes, base64url, 43 characters; they reveal nothing about the state.
+ * Ids are SHA-256 hashes of 16 random bytes, 43 characters of base64url; they reveal nothing about the state.
  *
  * Every store remembers an id for the same margin beyond `expiresAt`: the `clockSkewSeconds` of the ring's policy, 300 by
- * default. A server whose clock is behind accepts a token for that much longer than the server that redeemed it.
+ * default. A server whose clock is behind may accept a token for that much longer than the server that redeemed it.
  * `describeSingleUse` of `@sealring/conformance` checks this.
  */
 export interface SingleUseStore {
   /**
    * The margin in seconds. `RequestStateSecurity` rejects a store whose margin is smaller than the `clockSkewSeconds` of
-   * its codec. Without it, the store is trusted to keep a sufficient margin.
+   * its codec. A store without this property is trusted to keep a sufficient margin.
    */
   readonly clockSkewSeconds?: number;
   /**
    * Resolves to true for exactly one caller per `id` and to false for every other caller, at least until `expiresAt` and
-   * the margin have passed by the caller's clock; from then on to false for every caller.
+   * the margin have passed by the caller's clock; after that, to false for every caller.
    *
    * A store that cannot determine whether `id` was claimed, because it is down or full, must reject or resolve to false:
    * the token is then refused.

@@ -10,7 +10,7 @@ const KID_BYTES = 4;
 const TAG_BYTES = 16;
 const HEADER_BYTES = KID_BYTES + 12;
 
-/** Bytes of a nonce on this wire. */
+/** Length of a nonce in this format, in bytes. */
 export const PYTHON_NONCE_BYTES = 12;
 
 /** The longest payload whose token stays within {@link MAX_TOKEN_LENGTH}: 196 573 bytes. */
@@ -21,7 +21,7 @@ export function maxPythonPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
 }
 
-/** The keys derived from one secret for this wire. */
+/** What is derived from one secret for this format: the key and its fingerprint. */
 export interface PythonKey {
   /** Fingerprint of the derived key: 4 bytes as 8 lower-case hexadecimal digits. */
   readonly kid: string;
@@ -58,7 +58,8 @@ export function derivePythonKey(secret: Uint8Array): PythonKey {
 /**
  * Seals `payload` under a nonce of 12 bytes that must never have been used with this key (SP 800-38D section 8).
  * @throws {TypeError} for a nonce of another length.
- * @throws {RangeError} for a payload over {@link PYTHON_MAX_PAYLOAD_BYTES}: every server rejects its token.
+ * @throws {RangeError} for a payload over {@link PYTHON_MAX_PAYLOAD_BYTES}, because every server would reject its
+ * token.
  */
 export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Array): string {
   if (nonce.length !== PYTHON_NONCE_BYTES) throw new TypeError(`a nonce has ${PYTHON_NONCE_BYTES} bytes`);
@@ -75,8 +76,8 @@ export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Arra
 
 /**
  * Parses a token.
- * @throws {InvalidRequestState} `malformed` for anything but the canonical text of at least 32 bytes, and for more than
- * `maxTokenLength` characters.
+ * @throws {InvalidRequestState} `malformed` unless the token is the canonical encoding of at least 32 bytes and has at
+ * most `maxTokenLength` characters.
  */
 export function parsePythonToken(token: string, maxTokenLength: number = MAX_TOKEN_LENGTH): PythonToken {
   if (typeof token !== 'string' || token.length > maxTokenLength || !token.startsWith(PREFIX)) {

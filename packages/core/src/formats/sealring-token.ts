@@ -5,8 +5,8 @@ import { isCanonicalBase64url } from './token.ts';
 
 /*
  * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]). The
- * 45 header bytes are a multiple of 3, so the header is 60 characters that are encoded separately: a sealer encodes
- * them once per salt, an unsealer looks them up.
+ * length of the header, 45 bytes, is a multiple of 3, so its 60 characters are encoded separately: a sealer encodes
+ * them once per salt, and an unsealer looks them up.
  */
 export const SEALRING_PREFIX = 'sr1.';
 export const SALT_BYTES = 18;
@@ -37,12 +37,12 @@ const CIPHERTEXT_START = NONCE_START + NONCE_BYTES;
 /** The length of a token with 4 KiB of state. */
 const SHORT_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
 
-/** Buffers that {@link withDecodedToken} lends: a new buffer and new views for each token cost a tenth of an unseal. */
+/** The buffer that {@link withDecodedToken} lends: a new buffer and views for each token take a tenth of an unseal. */
 const lent = Buffer.allocUnsafeSlow(SHORT_BYTES);
 lent.set(PREFIX_BYTES, UNUSED_BYTES);
 const lentHeader = headerOf(lent);
 
-/** The parts of a token of this many bytes in {@link lent}: views cost more than the bytes that they show. */
+/** The parts of a token in {@link lent}, by its length. Kept, because views take longer to create than to fill. */
 const lentTokens = Array.from<DecodedToken | undefined>({ length: SHORT_BYTES + 1 });
 const FIRST_PREFIX_BYTE = PREFIX_BYTES[0] as number;
 
@@ -81,7 +81,7 @@ export function isSameKeyId(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, KEY_ID_WORDS);
 }
 
-/** Whether two headers are the same. None of them is secret. */
+/** Whether two headers are the same. Headers are not secret, so the time that this takes may depend on them. */
 export function isSameHeader(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, HEADER_WORDS);
 }
@@ -109,10 +109,10 @@ export function decodeToken(token: string): DecodedToken {
 }
 
 /**
- * Decodes a token that begins with the prefix and lends its parts to `use`, with further arguments; returns its result.
- * The parts are valid until `use` returns: they are views of one buffer. Parts that are kept longer authenticate
- * nothing, because the first authenticated byte is right only while they are lent. A token that is decoded meanwhile
- * gets a separate buffer.
+ * Decodes a token that begins with the prefix, lends its parts to `use`, and returns the result of `use`. The parts are
+ * valid until `use` returns, because they are views of one shared buffer. Parts that are kept longer cannot be
+ * authenticated: the first authenticated byte is correct only while they are lent. A token that is decoded in the
+ * meantime gets a separate buffer.
  * @throws {InvalidRequestState} `malformed`, and what `use` throws.
  */
 export function withDecodedToken<Owner, Result>(

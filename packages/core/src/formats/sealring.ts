@@ -29,8 +29,8 @@ const HEDGE_KEY_START = AES_KEY_BYTES + COMMITMENT_BYTES;
 
 const SHORT_BODY_BYTES = NONCE_BYTES + 4_096 + TAG_BYTES;
 /**
- * The bodies of tokens with up to 4 KiB of state are put together here, each within one call of {@link sealSealring}: a new
- * buffer for each costs a tenth of a call.
+ * The buffer in which {@link sealSealring} assembles the bodies of tokens with up to 4 KiB of state: a new buffer for
+ * each takes a tenth of a call.
  */
 const shortBody = Buffer.allocUnsafeSlow(SHORT_BODY_BYTES);
 
@@ -54,11 +54,11 @@ export interface SealingTokenKey {
   readonly hedgeKey: Buffer | undefined;
 }
 
-/** The input for the token keys of one data key. */
+/** What the token keys of one data key are derived from. */
 export interface TokenKeySource {
   /** 9 bytes. */
   readonly keyId: Buffer;
-  /** The data key: `base/hmac.ts` says why it is not a raw buffer. */
+  /** The data key: `base/hmac.ts` explains why it is not a raw buffer. */
   readonly key: KeyObject;
   /** The input of its HMAC; the last 18 bytes are overwritten with the salt. */
   readonly input: Buffer;
@@ -95,8 +95,8 @@ export function deriveTokenKey(
 }
 
 /**
- * Derives the token key that a token names, for unsealing it; the key id in it is the id of `source`. The commitment is
- * compared in constant time, because the sender of the token chose it.
+ * Derives the key with which to unseal a token; the key id in the token must be that of `source`. The commitment is
+ * compared in constant time, because the sender of the token may have chosen it.
  * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
  */
 export function unsealingTokenKey(
@@ -109,7 +109,7 @@ export function unsealingTokenKey(
   const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
   block.fill(0);
   if (key === undefined) throw new InvalidRequestState('authentication failed');
-  // A copy: a token that was lent takes its header back.
+  // Copied, because the buffer of a lent token is used again for the next one.
   return { words: new Int32Array(words), key, purpose };
 }
 

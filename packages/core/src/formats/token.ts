@@ -6,8 +6,8 @@ export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 
 /**
  * Decodes canonical base64url (RFC 4648 section 5, no padding); undefined for anything else. Canonical means that the
- * bytes encode to exactly this text again: Node's decoder skips foreign characters, takes the standard alphabet too and
- * ignores the unused bits of the last character, so one token would have many spellings.
+ * bytes encode to exactly this text again. Node's decoder also accepts the standard alphabet, skips foreign characters
+ * and ignores the unused bits of the last character, so without this check one token would have many spellings.
  */
 export function decodeBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
@@ -15,7 +15,7 @@ export function decodeBase64url(text: string): Buffer | undefined {
 }
 
 const BEYOND_LATIN1 = /[\u0100-\uffff]/;
-/** Allowed last characters at the second or third place of four: the unused bits are zero. */
+/** The last characters of a group of two, or of three, whose unused bits are zero. */
 const LAST_OF_TWO = 'AQgw';
 const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 

@@ -24,7 +24,7 @@ export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 export class DataKey {
   /** 12 characters, computed from the data key: never taken from a document. */
   readonly id: string;
-  /** The remains of this key after it is overwritten. */
+  /** All that remains of this key after it is overwritten. */
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;

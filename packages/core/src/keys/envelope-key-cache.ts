@@ -2,16 +2,17 @@ import { keyIdOf } from '../formats/derivation.ts';
 import { DataKey } from './data-key.ts';
 import type { RingAuthenticator } from './ring-authenticator.ts';
 
-/** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
+/** How many token keys one codec remembers, for all its data keys together; about 1.2 kB each. */
 export const MAX_TOKEN_KEYS = 10_000;
 
 /**
  * The envelope key cache, the only owner of key bytes: every unwrapped data key of a codec, and every ring
- * authenticator, is created, lent and overwritten here. References elsewhere stop working when it is overwritten.
+ * authenticator, is created, lent and overwritten here. References elsewhere stop working once the key that they refer
+ * to is overwritten.
  *
  * The state of the ring decides which key is dropped, never how recently a key was used: after the eviction of a live
- * key, valid tokens would be refused until the next unwrap. So these are plain maps and not an LRU cache. They stay
- * small: a ring has at most 64 keys, and as many more are remembered for what they authenticate.
+ * key, valid tokens would be refused until the next unwrap. That is why plain maps are used, not an LRU cache. The maps
+ * stay small: a ring has at most 64 keys, and the authenticators of as many more are kept.
  */
 export class EnvelopeKeyCache {
   readonly #ring: string;
@@ -22,7 +23,7 @@ export class EnvelopeKeyCache {
     this.#ring = ring;
   }
 
-  /** Takes over 32 bytes, which it overwrites, and returns their data key: the same object as long as it is held. */
+  /** Takes over 32 bytes, overwrites them, and returns their data key: the same object for as long as it is held. */
   take(bytes: Uint8Array): DataKey {
     const id = keyIdOf(bytes).toString('base64url');
     let key = this.#dataKeys.get(id);
@@ -68,8 +69,8 @@ export class EnvelopeKeyCache {
   }
 
   /**
-   * Makes room for one more token key, by dropping one of the data key that has the most. Call it before you remember a
-   * token key.
+   * Makes room for one more token key: at the limit, drops the oldest one of the data key that has the most. Call it
+   * before you remember a token key.
    */
   makeRoomForTokenKey(): void {
     let total = 0;
@@ -81,7 +82,7 @@ export class EnvelopeKeyCache {
     if (total >= MAX_TOKEN_KEYS) most?.forgetOldestTokenKey();
   }
 
-  /** Data keys that are held. */
+  /** The number of data keys that the cache holds. */
   get size(): number {
     return this.#dataKeys.size;
   }

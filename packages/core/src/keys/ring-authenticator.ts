@@ -3,7 +3,7 @@ import { unpooled } from '../base/options.ts';
 import { subKey } from '../formats/derivation.ts';
 
 /**
- * Authenticates facts of the ring with one data key: the `ring-mac` sub-key, and nothing that seals or unseals.
+ * Authenticates facts about the ring with the `ring-mac` sub-key of one data key; it can neither seal nor unseal.
  * It outlives its data key, because a revoked or expired key may be the only one that links the next key to the ring.
  */
 export class RingAuthenticator {

@@ -14,8 +14,8 @@ export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: rea
 
 /**
  * Remembers the wraps that the KMS called corrupt. An attacker who can write the store can invent any number of them,
- * so the memory is bounded; least recently used is the right order, because a wrap that is still in the document is
- * looked up at every read, and one that has left it is not.
+ * so the memory is bounded. It drops the least recently used wrap first, because a wrap that is still in the document
+ * is looked up at every read, whereas one that has left the document is not.
  */
 export class CorruptWraps {
   readonly #clock: Clock;

@@ -26,7 +26,7 @@ export function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<str
   return plaintext;
 }
 
-/** The data key of such a plaintext, which is overwritten. @throws {KeyWrapperError} */
+/** The data key in a plaintext of {@link boundPlaintext}. Overwrites the plaintext. @throws {KeyWrapperError} */
 export function unboundPlaintext(
   plaintext: unknown,
   context: Readonly<Record<string, string>>,

@@ -37,7 +37,7 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
-  /** Whether a caller waits for the call: if so, it is retried three times with full jitter. Default: false. */
+  /** Whether a caller waits for the call: if so, it is retried up to three times, with full jitter. Default: false. */
   readonly foreground?: boolean;
   /** The time when the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
@@ -181,7 +181,7 @@ export class KmsCalls {
     return !isOver;
   }
 
-  /** On close every call ends, which shows nothing about the KMS. */
+  /** Emits the outcome of a call, unless the codec is closed: that ends every call, and says nothing about the KMS. */
   #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));
@@ -203,7 +203,7 @@ export class KmsCalls {
   }
 
   /**
-   * A slot is freed when its call ends, not at the deadline: so a wrapper that ignores its signal stays within the
+   * A slot is freed when its call ends, not at the deadline, so that a wrapper that ignores its signal stays within the
    * limit.
    */
   #release<T>(call: Promise<T>): Promise<T> {
@@ -223,7 +223,7 @@ export class KmsCalls {
         return;
       }
       this.#waiting.add(take);
-      // No effect once the slot is taken. The signal is that of one call.
+      // Has no effect once the slot is taken. The signal belongs to this call alone, so the listener can stay.
       signal.addEventListener('abort', giveUp);
     });
   }

@@ -143,10 +143,10 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
 /** The bytes of base64 or base64url text. Text that people can read or remember has too little randomness. */
 function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
-  // Another program would decode it to different bytes.
+  // Hexadecimal text is also valid base64, but other programs would decode it to different bytes.
   if (/^(?:[0-9a-f]{2}){32,}$/i.test(value)) {
     throw optionRangeError(
-      `${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex'), or pass the output of ${PRINTS_A_KEY}`,
+      `${OWNER}: ${name} is hexadecimal text: decode it with Buffer.from(text, 'hex'), or pass the output of ${PRINTS_A_KEY}`,
     );
   }
   const bytes = unpooled(Buffer.from(value, 'base64'));
@@ -160,7 +160,7 @@ function decoded(name: string, value: unknown): unknown {
   );
 }
 
-/** Whether every byte is printable ASCII or white space: of 32 random bytes once in 10^13. */
+/** Whether every byte is printable ASCII or white space, which happens to 32 random bytes once in 10^13 times. */
 function isPrintable(bytes: Uint8Array): boolean {
   return bytes.every((byte) => (byte >= 0x20 && byte <= 0x7e) || (byte >= 0x09 && byte <= 0x0d));
 }

@@ -8,8 +8,8 @@ import type { RingWrap } from '../ring/document.ts';
 import { isOwn, type WrapperCalls } from './wrapper-calls.ts';
 
 /**
- * The first successful answer; the data keys of later answers are overwritten. @throws the error for all failures if
- * every call fails.
+ * The first successful answer; the data keys of later answers are overwritten.
+ * @throws one error for all failures if every call fails.
  */
 export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
   try {

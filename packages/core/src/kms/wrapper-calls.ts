@@ -8,8 +8,8 @@ import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 export type Context = Readonly<Record<string, string>>;
 
 /**
- * The calls of one key wrapper. If its service binds no context, the plaintext contains the context; if an unwrap does
- * not authenticate the origin, the signature does.
+ * The calls of one key wrapper. If its service binds no context, the plaintext contains a hash of the context; if an
+ * unwrap does not authenticate the origin, a signature does.
  */
 export class WrapperCalls {
   readonly wrapper: KeyWrapper;
@@ -34,8 +34,8 @@ export class WrapperCalls {
   }
 
   /**
-   * A data key and its first wrap in one call; undefined where the service cannot generate, or binds no context: it
-   * then wraps bytes of this process, data key ‖ hash.
+   * A data key and its first wrap in one call; undefined if the service cannot generate one, or binds no context: then
+   * it wraps bytes that this process made.
    * @throws {KeyWrapperError}
    */
   async generate(
@@ -75,8 +75,8 @@ export class WrapperCalls {
   }
 
   /**
-   * Returns `wrapped` with a signature of the KMS, if an unwrap does not authenticate its origin. @throws
-   * {KeyWrapperError}
+   * Returns `wrapped`, with a signature by the KMS if an unwrap does not authenticate its origin.
+   * @throws {KeyWrapperError}
    */
   async signed(
     entry: KeyTimes & { readonly id: string },
@@ -111,7 +111,7 @@ export class WrapperCalls {
     return unboundPlaintext(plaintext, context, provider);
   }
 
-  /** The same for a wrap of a document, whose signature is checked first if it needs one. @throws {KeyWrapperError} */
+  /** Like {@link unwrap}, for a wrap of a document: checks its signature first, if needed. @throws {KeyWrapperError} */
   async unwrapStored(
     entry: KeyTimes & { readonly id: string },
     wrap: RingWrap,

@@ -62,8 +62,8 @@ export class KeyWraps {
 
   /**
    * Unwraps an entry with the first key wrapper that can.
-   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if no key wrapper of this
-   * member made any of its wraps, or if all of those wraps were corrupt before.
+   * @throws {KeyWrapperError} with the failures of all wrappers that were called; `corrupt`, without a call, if no key
+   * wrapper of this member made any of the entry's wraps, or if all of those wraps have already been corrupt.
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
@@ -80,7 +80,7 @@ export class KeyWraps {
     for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
 
-  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes shows that the key may be used. */
+  /** Has the KMS unwrap a key again: only an unwrap that returns the right bytes shows that the key may be used. */
   async check(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
@@ -171,7 +171,7 @@ export class KeyWraps {
   ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
     const [first, ...others] = this.#wrappers as readonly [WrapperCalls, ...WrapperCalls[]];
     const made = first.generate(context, options);
-    // The others are enough, and are called next.
+    // The other key wrappers are enough, and are called next.
     if (this.#quorum < this.#wrappers.length) return (await made.catch(() => undefined)) ?? this.#ownDataKey();
     const asked = this.#askWhile(made, others, context, options);
     try {
@@ -181,7 +181,7 @@ export class KeyWraps {
     }
   }
 
-  /** The failures of the other key wrappers, if one delays the caller: the error must name all that are unreachable. */
+  /** The failures of the other key wrappers, if the first is slow: the error must name all that are unreachable. */
   async #askWhile(
     one: Promise<unknown>,
     others: readonly WrapperCalls[],
@@ -189,7 +189,7 @@ export class KeyWraps {
     options: CallOptions,
   ): Promise<readonly unknown[]> {
     if (others.length === 0 || options.foreground !== true || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
-    // No key of a ring: what the others return is discarded.
+    // These bytes never become a key of a ring: what the other wrappers return is discarded.
     const { dataKey } = this.#ownDataKey();
     const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
     return failuresIn(await Promise.allSettled(asked));

@@ -13,10 +13,10 @@ export interface PassOptions extends SyncOptions {
   readonly reads: boolean;
 }
 
-/** The parts of the keeper that a caused read needs: it has the timers. */
+/** The parts of the keeper that a caused read needs, because the keeper has the timers. */
 interface Passes {
   pass(options: PassOptions): Promise<void>;
-  /** Makes a pass when its turn comes, after `begin`, without waiting for it. */
+  /** Calls `begin` and makes a pass when its turn comes. Does not wait for the pass. */
   background(options: Omit<PassOptions, 'foreground'>, begin: () => void): void;
   /** Called when a token led to a change; `isUnfinished`: another pass must follow. */
   found(isUnfinished: boolean): void;
@@ -114,7 +114,7 @@ export class CausedReads {
   #isOverdue(now: Moment): boolean {
     const { policy, view } = this.#o;
     const { refreshEverySeconds, kmsCheckEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;
-    // Older than that, this machine was suspended, or the next pass is overdue.
+    // If the failure is older than that, this machine was suspended, or the next pass is overdue.
     if (this.#condition.hasFailedWithin((backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS, now)) return false;
     const { lastRead, lastKmsCheck } = view.limits;
     if (lastRead === undefined || ageMs(lastRead, now) > refreshEverySeconds * MS) return true;

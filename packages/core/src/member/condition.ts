@@ -32,8 +32,8 @@ export class Condition {
   }
 
   /**
-   * `failing`: it cannot work, or must not receive requests. `degraded`: works, but needs attention. `known` are the
-   * problems of the same moment, if the caller has them.
+   * `failing`: the member cannot work, or must not receive requests. `degraded`: it works, but needs attention. `known`
+   * are the current problems, if the caller has already determined them.
    */
   status(now: Moment, known?: readonly RingProblem[]): CodecStatus {
     const { sync, view } = this.#o;

@@ -10,7 +10,7 @@ const MS = 1_000;
 const CLAIM_BYTES = 16;
 /** The time between reads of a store that holds the claim of another member. */
 const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
-/** Calls to the KMS one after the other, retries included, that the first key of a ring may need: generate, sign, unwrap. */
+/** Maximum number of consecutive KMS calls, including retries, for the first key of a ring: generate, sign, unwrap. */
 const CALLS_OF_A_FOUNDER = 12;
 
 type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view' | 'stored' | 'writer'>;
@@ -74,7 +74,7 @@ export class Founding {
     return 0;
   }
 
-  /** A wait while the claim of another member may still lead to a key; 0 if this member claims. */
+  /** Milliseconds to wait while another member's claim can still lead to a key; 0 if this member is to claim. */
   #waitForAnother(claim: string | undefined): number {
     if (claim === undefined || claim === this.#ownClaim) return 0;
     const now = this.#o.view.now();
@@ -92,8 +92,8 @@ export class Founding {
 
   /**
    * Withdraws the claim, so that other members need not wait for it. If the write fails, they wait; the error that
-   * prevented the creation is thrown either way. A claim that was withdrawn is not written again: to a member that saw
-   * it, its age would count from the first time.
+   * prevented the creation is thrown either way. A claim that was withdrawn is not written again, because a member that
+   * saw it would count its age from the first time.
    */
   async #giveBack(): Promise<void> {
     const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);

@@ -24,7 +24,7 @@ const EARLY_MS = 1;
 
 /**
  * Keeps the ring: decides when to read it, when to make a KMS check and when to try again, one operation at a time. The
- * parts perform the operations.
+ * other parts of the member perform the operations.
  */
 export class RingKeeper {
   readonly view: RingView;
@@ -262,10 +262,10 @@ export class RingKeeper {
   #nextDelayMs(failure: unknown): number {
     if (failure === undefined) return this.#msUntilDue();
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
-    // A store that does not answer cannot be repaired: the wait is its backoff.
+    // A store that does not answer cannot be repaired, so only the backoff for failures applies.
     const repairAt = this.#o.sync.wasAnswered ? this.#repairAt : undefined;
     const untilRepair = repairAt === undefined ? Number.POSITIVE_INFINITY : msUntil(repairAt, this.view.now());
-    // Called again soon while refusals are being counted; once sealing has stopped, a fleet must not hammer a disabled key.
+    // Soon while refusals are being counted. Once sealing has stopped, a fleet must not hammer a disabled key.
     if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
       return Math.min(REFUSAL_PROBE_MS, untilRepair);
     }
@@ -278,7 +278,7 @@ export class RingKeeper {
     return this.#o.policy.refreshEverySeconds * MS * (1 - 0.2 * this.#uniform());
   }
 
-  /** After a push, the whole fleet reads at once, but must not call the KMS at once. */
+  /** After a notification, the whole fleet reads at the same time, but must not call the KMS at the same time. */
   #pushDelayMs(): number {
     const wallMs = this.view.wallMs();
     const soonest = Math.min(...this.view.snapshot.carried.map((key) => Math.max(key.activates - wallMs, 0) / 4));

@@ -49,7 +49,8 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
 /**
  * Learns the authenticators of expired and revoked entries, so that they vouch for the next key. Running members that
  * know those keys accept it only then, so this waits for entries that may be unwrapped later.
- * @throws {KeyWrapperError} when an entry cannot be unwrapped now, or none can, and the KMS refuses those of a live key.
+ * @throws {KeyWrapperError} when an entry cannot be unwrapped yet, or when none can be unwrapped and the KMS refuses a
+ * live one.
  */
 export async function pastSigners(document: RingDocument, options: LearnAnewOptions): Promise<readonly Signer[]> {
   const attempt = new Attempt(document, options);
@@ -122,8 +123,8 @@ class Attempt {
   }
 
   /**
-   * `corrupt` entries are skipped, and refused ones too while others can be unwrapped; but if all entries are, the
-   * start fails.
+   * Entries that are corrupt or refused are skipped as long as another one can be unwrapped; if none can, the start
+   * fails.
    */
   throwWhatFailed(live: readonly RingEntry[]): void {
     const failed = live.flatMap((entry) => (this.#failures.has(entry.id) ? [this.#failures.get(entry.id)] : []));
@@ -135,7 +136,7 @@ class Attempt {
     if (live.some((entry) => this.keyOf(entry) !== undefined && isFromTheFuture(entry, judgement))) {
       throw new RingStoreError(
         'unavailable',
-        "the keys of the ring were created in the future by this machine's clock",
+        "by this machine's clock, the keys of the ring were created in the future",
       );
     }
     // If no entry is live, this member's pin refuses all those that have not expired.
@@ -188,7 +189,7 @@ class Attempt {
   }
 }
 
-/** Two rings in one document. Running members repair their ring, so a start may wait for it. */
+/** Two rings in one document. Running members repair their ring, so a start waits for that. */
 export class LineageError extends RingStoreError {
   constructor(detail: string) {
     super('corrupt', detail);

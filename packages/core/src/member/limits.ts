@@ -18,7 +18,7 @@ export class Limits {
   #killSwitch: KillSwitch = ARMED;
   #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two stops, and the end of unsealing after it: every token is checked against one of these.
+  // The earlier of the two times above, and when unsealing ends after it: every token is checked against one of these.
   #sealUntil: Deadline | undefined;
   #unsealUntil: Deadline | undefined;
 
@@ -26,7 +26,7 @@ export class Limits {
     this.#policy = policy;
   }
 
-  /** The KMS unwrapped the right bytes; both stops end. */
+  /** The KMS unwrapped the right bytes: this ends a stop by the kill switch, or by an old KMS check. */
   kmsCheckPassed(now: Moment): void {
     this.#kmsCheck = now;
     this.#killSwitch = ARMED;
@@ -95,7 +95,7 @@ export class Limits {
     return now.steadyMs - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
-  /** How long sealing continues if nothing succeeds again, by the wall clock. */
+  /** When sealing ends, unless KMS checks and reads of the ring succeed before then. Wall time in milliseconds. */
   get sealUntilMs(): number | undefined {
     return this.#sealUntil?.wallMs;
   }

@@ -14,7 +14,7 @@ const MS = 1_000;
 const CONFLICTS: Backoff = { firstMs: 10, capMs: MS };
 /** Lost races after which a writer gives up. */
 const MAX_CONFLICTS = 64;
-/** How long a revocation keeps calling a store that does not answer, in deadlines of a call. */
+/** How long a revocation keeps calling a store that does not answer, as a multiple of the deadline of one call. */
 const CALLS_OF_A_REVOCATION = 4;
 
 /** Requests of an operator to a member: a rotation, a revocation. Each takes its turn before background work. */
@@ -27,7 +27,7 @@ export class Operations {
     this.#turns = turns;
   }
 
-  /** Publishes a successor. A lost race is repeated only if the winner's key does not satisfy the request. */
+  /** Publishes a successor. After a lost race, tries again only if the winner's key does not satisfy the request. */
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
     const { policy, sync, view, writer } = this.#o;
     const wished = timesOfNewKey(reason, view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
@@ -68,7 +68,7 @@ export class Operations {
     await this.#publishing('revocation', attempt, patience);
   }
 
-  /** Overwrites an absent ring, or junk in its place, at once; entries that the KMS does not unwrap are left. */
+  /** Reads the ring. A revocation can be written even if the ring is absent, invalid, or not entirely unwrapped. */
   async #readToRevoke(): Promise<void> {
     const { sync } = this.#o;
     try {

@@ -33,6 +33,6 @@ export interface MemberParts {
   readonly writer: RingWriter;
   readonly founding: Founding;
   readonly ringClock: RingClock;
-  /** 32 bytes of the kernel's random device; empty where there is none. */
+  /** 32 bytes from the kernel's random device; empty if there is no such device. */
   readonly readKernelEntropy: () => Promise<Uint8Array>;
 }

@@ -7,13 +7,13 @@ import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
 /**
- * Problems that need an operator:
+ * Problems that an operator must solve:
  *
- * - `clock`: this machine's time is not confirmed; it publishes nothing.
+ * - `clock`: this machine's time is not confirmed, so this member publishes nothing.
  * - `service-clock`: the date of the KMS or the store disagrees with the date of the other service and of this machine.
- * - `contested`: something else keeps writing to the place of this ring in the store.
- * - `foreign-ring`: the store holds no key that a known one vouches for.
- * - `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are refused here.
+ * - `contested`: something else keeps writing to this ring's place in the store.
+ * - `foreign-ring`: the store holds no key that a known key vouches for, and this process has no usable key left.
+ * - `unreadable-key`: the ring has a key that no key wrapper of this process can unwrap; its tokens are refused here.
  * - `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
  * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
  */
@@ -52,7 +52,11 @@ export function problemsOf(
   const problems: RingProblem[] = [];
   const trouble = clock.trouble(now);
   if (trouble !== undefined) {
-    problems.push({ kind: 'clock', detail: trouble, remedy: 'set the clock of this machine by NTP, then restart it' });
+    problems.push({
+      kind: 'clock',
+      detail: trouble,
+      remedy: 'synchronize the clock of this machine with NTP, then restart this process',
+    });
   }
   const disputed = clock.disputedBy(now);
   if (disputed !== undefined) {
@@ -65,7 +69,7 @@ export function problemsOf(
   if (sync.repairs.isContested(now)) {
     problems.push({
       kind: 'contested',
-      detail: 'something else keeps writing to the place of this ring in the store',
+      detail: "something else keeps writing to this ring's place in the store",
       remedy: 'give each fleet its own place in the store, and check who can write to this one',
     });
   }
@@ -83,7 +87,7 @@ export function problemsOf(
       kind: 'unreadable-key',
       detail: `no key wrapper of this process can unwrap the key ${unreadable.id} of the ring`,
       remedy:
-        'give this process the same key wrappers as the others; if it has them, someone wrote a forged key to the store: see the guide on incidents',
+        'give this process the same key wrappers as the other members; if it already has them, someone wrote a forged key to the store: see the guide on incidents',
     });
   }
   if (role === 'member' && writer.isDead) {

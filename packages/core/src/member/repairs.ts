@@ -6,14 +6,14 @@ import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /**
- * The longest random wait before a document that lacks something is overwritten: it is enough if one of many members
- * does it.
+ * The longest random wait before a document that lacks something is overwritten. The wait is random, because it is
+ * enough if one of many members writes.
  */
 const REPAIR_WAIT_MS = 5_000;
 /** A foreign document is read twice, at least this far apart, before it is overwritten. */
 const FOREIGN_WAIT_MS = 5_000;
 const CONTESTED_WINDOW_MS = 3_600_000;
-/** Foreign documents overwritten within the window; more mean that two fleets use one slot. */
+/** More foreign documents than this, overwritten within the window, mean that two fleets use one place in the store. */
 const CONTESTED_AFTER = 3;
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'random' | 'view'>;
@@ -43,7 +43,7 @@ export class Repairs {
     return this.#isForeign;
   }
 
-  /** Whether something else keeps being written into this ring's slot of the store. */
+  /** Whether other content keeps appearing in this ring's place in the store. */
   isContested(now: Moment): boolean {
     return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
   }
@@ -95,7 +95,7 @@ export class Repairs {
     if (!lacks(read, known, judgement)) return false;
     const isRemovable = (key: RingKey): boolean => view.isRemovable(key, now);
     const wanted = documentOf(known, read, { ring, past: view.past, isRemovable });
-    // A fact that a full document has no room for would be missing afterwards, too.
+    // A fact that a full document has no room for would still be missing afterwards.
     const ids = new Set(wanted.entries.map(({ id }) => id));
     const written = known.keys.filter(({ id }) => ids.has(id));
     if (!lacks(read, known, judgement, written)) return false;

@@ -30,7 +30,7 @@ export class RingClock {
   #lastTickSteadyMs = 0;
   /** For each service, its date minus monotonic time. Only dates that were noted since the wall clock last stepped. */
   readonly #dates = new Map<DatedService, number>();
-  /** Time since the machine started, suspensions included, minus wall time, when that was last trusted; NaN if unknown. */
+  /** Uptime, including suspensions, minus wall time, as of when the wall clock was last trusted; NaN if unknown. */
   #uptimeOffsetMs = Number.NaN;
 
   constructor(policy: ResolvedPolicy, clock: Clock) {
@@ -52,7 +52,7 @@ export class RingClock {
     return this.#stepped ? now.steadyMs + this.#offsetMs : now.wallMs;
   }
 
-  /** Follows a clock that is corrected slowly. Call it from time to time, and never because of a client. */
+  /** Follows a clock that is corrected slowly. Call it regularly, and never in response to a client. */
   tick(now: Moment): void {
     this.timeMs(now);
     const most = Math.max(0, now.steadyMs - this.#lastTickSteadyMs) * SLEW;

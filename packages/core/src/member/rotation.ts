@@ -58,7 +58,7 @@ export class Rotation {
     this.#after(backoffMs(backoff, this.#failures, this.#uniform()), {});
   }
 
-  /** Runs after a KMS check, if one is due, so that a failing KMS gets no further call. */
+  /** Looks for a new KMS key version, if that is due. Runs after a KMS check, so a failing KMS gets no further call. */
   async lookForNewVersion(): Promise<void> {
     const { role, policy, view, wraps } = this.#o;
     if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;
@@ -138,8 +138,8 @@ export class Rotation {
   }
 
   /**
-   * One rotation for all members, and at most one per interval: a service may name a new version and still wrap with
-   * the old one.
+   * One rotation for all members, and at most one per interval, because a service can report a new version but still
+   * wrap with the old one.
    */
   #isVersionDue(): boolean {
     const { policy, view, writer } = this.#o;

@@ -25,7 +25,7 @@ const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** If the store did not answer *absent* for longer than this, the wait begins again. */
 const LONGEST_SILENCE_MS = 60_000;
-/** How long the resolver and the credentials of a machine that is still starting may fail. */
+/** How long failures of name resolution and of credentials are retried: the machine may still be starting. */
 const STARTING_MACHINE_MS = 10_000;
 /** A start that takes longer emits a warning with what it waits for. */
 const SILENT_MS = 2_000;
@@ -92,13 +92,13 @@ interface Start {
   lastFailure: unknown;
   /** Until when the operation that failed with `lastFailure` is retried. */
   retriesUntil: Deadline | undefined;
-  /** The operation that `lastFailure` delayed. */
+  /** What the start was waiting for when `lastFailure` occurred. */
   failedAt: Start['waitsFor'] | undefined;
   /** When the store was last seen to hold no live key. */
   lastAbsent: Moment | undefined;
 }
 
-/** The error with the answers of the services: a call that was cut short by the end of a start shows nothing. */
+/** The error with the services' last answers: a call that the end of the start cut short says nothing about them. */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
   if (!(error instanceof RingStoreError)) return error;
@@ -131,7 +131,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     }
   }
   const now = view.now();
-  // A store that was unreachable for long may have changed meanwhile.
+  // A store that was unreachable for a long time may have changed in the meantime.
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
@@ -141,7 +141,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   return createOrWait(options, start.absentSince, there, known);
 }
 
-/** The time limit of this start; a member that saw no ring must first wait for absence. */
+/** The time limit of this start, longer for a member that must first see the ring absent for long enough. */
 function deadlineOf(options: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const { policy } = options;
   const waiting = lastAbsent !== undefined && mayCreate(options) ? policy.createAfterSeconds : 0;
@@ -152,7 +152,7 @@ function mayCreate({ role, create }: MemberParts): boolean {
   return role === 'member' && create !== 'never';
 }
 
-/** Creates the ring, once it was absent for long enough. Returns false if the ring must be read again. */
+/** Creates the ring once it has been absent for long enough. Returns false if the ring must be read again. */
 async function createOrWait(
   options: MemberParts,
   absentSince: Moment,
@@ -197,7 +197,7 @@ function mostOf(all: readonly Patience[]): Patience {
 }
 
 /**
- * Emits one warning of the process two seconds from now, unless cancelled: what the start waits for, and until when.
+ * Emits one process warning two seconds from now, unless cancelled: what the start waits for, and until when.
  * `--disable-warning=SEALRING_WAITING` silences it.
  */
 function noticeAfterTwoSeconds(options: MemberParts, start: Start): () => void {

@@ -15,14 +15,16 @@ import type { MemberParts } from './parts.ts';
 import type { Repairs } from './repairs.ts';
 
 const MS = 1_000;
-/** Entries of a document that are unwrapped at once. */
+/** How many entries of a document are unwrapped at the same time. */
 const BATCH = 4;
-/** Why an entry does not belong to the ring; it is not reported. */
+/** The failure that is noted for an entry that does not belong to the ring. It is never reported. */
 const CORRUPT = new KeyWrapperError('corrupt', { provider: '', operation: 'unwrap' });
 
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
-  /** Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads at once. */
+  /**
+   * Whether to defer unwraps that are not urgent, because the whole fleet reads at the same time after a notification.
+   */
   readonly deferUnwraps?: boolean;
   /**
    * Whether a token caused the read. If so, only entries that were never tried are unwrapped, because an attacker may
@@ -39,10 +41,12 @@ export class RingSync {
   readonly check: KmsCheck;
   readonly #o: Parts;
   #learnedFrom: RingDocument | undefined;
-  /** Repeats decisions that were made before the time changed. */
+  /**
+   * Wall time minus monotonic time when {@link #learnedFrom} was learned; if it changes, the document is learned again.
+   */
   #learnedShift = 0;
   #wasAnswered = false;
-  /** Entries that a start has unwrapped: it may have to begin again. */
+  /** Entries that a start has unwrapped, kept in case it has to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
 
   constructor(parts: Parts, repairs: Repairs, check: KmsCheck) {
@@ -53,8 +57,8 @@ export class RingSync {
 
   /**
    * Reads the ring and learns its facts. Facts that the document lacks are written later: see {@link Repairs}.
-   * @throws {RingStoreError} when it cannot be read.
-   * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else is learned.
+   * @throws {RingStoreError} when the ring cannot be read.
+   * @throws {KeyWrapperError} when one of its keys could not be unwrapped; everything else is learned.
    */
   async read(options: SyncOptions): Promise<void> {
     this.#wasAnswered = false;
@@ -114,7 +118,7 @@ export class RingSync {
     return this.#wasAnswered;
   }
 
-  /** Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its successor. */
+  /** Unwraps what is new and vouched for, and swaps the view once, so that a revocation comes with its successor. */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
     const began = this.#o.view.now();
     const { carried, unreadable } = this.#o.view.snapshot;
@@ -125,7 +129,7 @@ export class RingSync {
     let { known, wanted } = checked(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
-      // A read that others caused repeats no unwrap: those have their own timers.
+      // A read that others caused does not repeat unwraps that failed before: timers do that.
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
@@ -196,8 +200,8 @@ export class RingSync {
 
   /**
    * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
-   * had lost an older ring, which has now come back. Switches to the older ring, and unseals its own tokens until they
-   * expire.
+   * had lost an older ring, which has now come back. Switches to the older ring, but still unseals the tokens of its
+   * newer ring until they expire.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#o.view.snapshot;

@@ -37,7 +37,7 @@ export interface RingViewOptions {
 
 /**
  * What this member knows about the ring and may do with it: everything that sealing and unsealing use. Synchronous,
- * without I/O and timers; a read of the ring swaps the snapshot by one assignment.
+ * without I/O or timers; a read of the ring swaps the snapshot in a single assignment.
  */
 export class RingView {
   readonly limits: Limits;
@@ -69,12 +69,12 @@ export class RingView {
     return this.#closed;
   }
 
-  /** Whether the ring was read: only then is there a {@link snapshot}. */
+  /** Whether the ring has been read, so that there is a {@link snapshot}. */
   get hasSnapshot(): boolean {
     return this.#snapshot !== undefined;
   }
 
-  /** The states of all entries of the ring, unwrapped or not. */
+  /** The wraps of all entries of the current ring, unwrapped or not. */
   get knownWraps(): readonly RingWrap[] {
     const { keys, carried, unreadable } = this.snapshot;
     return [...keys.filter(({ isLeft }) => !isLeft), ...carried, ...unreadable].flatMap(({ wraps }) => wraps);
@@ -103,7 +103,7 @@ export class RingView {
     return this.#o.ringClock.timeMs(now);
   }
 
-  /** Why nothing is published, removed or treated as expired by this member's clock now. */
+  /** Why nothing may be published, removed or treated as expired now; undefined if the time is confirmed. */
   clockTrouble(now: Moment = this.now()): string | undefined {
     return this.#o.ringClock.trouble(now);
   }
@@ -176,13 +176,13 @@ export class RingView {
     this.#overwriteTheRest();
   }
 
-  /** The keys in use are the data keys of the snapshot, and the authenticators of its keys and of expired ones. */
+  /** Overwrites all but the snapshot's data keys, and the authenticators of its keys and of expired keys. */
   #overwriteTheRest(): void {
     const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
     this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));
   }
 
-  /** This member is about to publish a key. */
+  /** Notes that this member is about to publish a key. */
   noteAttempt(id: string): void {
     this.#attempted.add(id);
   }
@@ -202,7 +202,7 @@ export class RingView {
   }
 
   /**
-   * Like {@link install}, but for another ring: the last sealing key does not bind it, and expired keys no longer
+   * Like {@link install}, but for another ring: the key that sealed last sets no limit, and expired keys no longer
    * vouch.
    */
   begin(snapshot: RingSnapshot): void {
@@ -237,7 +237,7 @@ export class RingView {
     return Math.max(0, Math.min(...ends) - this.wallMs(now));
   }
 
-  /** Remembers what expired keys can authenticate; their data keys are overwritten. */
+  /** Remembers the authenticators of expired keys; their data keys are overwritten. */
   rememberPast(signers: Iterable<Signer>): void {
     for (const signer of signers) this.#past.set(signer.id, signer);
     this.#overwriteTheRest();

@@ -32,7 +32,7 @@ const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   scheduled: MAX_KEYS_TO_SCHEDULE,
   'key-version': MAX_KEYS_TO_ROTATE,
 };
-/** How many deadlines of the KMS a revocation waits for a successor. */
+/** How long a revocation waits for a successor, as a multiple of the deadline of one KMS call. */
 const CALLS_OF_A_SUCCESSOR = 3;
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wrappers' | 'wraps' | 'stored' | 'view'>;
@@ -49,7 +49,7 @@ export class RingWriter {
   }
 
   /**
-   * Writes to the store that this member is about to create a key, so that no other member does meanwhile; `undefined`
+   * Writes to the store that this member is about to create a key, so that no other member creates one; `undefined`
    * withdraws the claim. The document stays as it was read, unless it lacks what this member knows: a member that dies
    * after its claim may be the only one that knows a revocation which the store has lost.
    * @throws {RingConflictError} when another writer was first.
@@ -92,7 +92,7 @@ export class RingWriter {
     const { signers, snapshot } = this.#o.view;
     const now = this.#o.view.now();
     const ids = new Set(meant.map(({ id }) => id));
-    // No certificate is made by a key that is revoked in the same write.
+    // A key that is revoked in this write does not certify the revocation of another key.
     const stay = new Map([...signers].filter(([id]) => !ids.has(id)));
     const certified = meant.flatMap((key) => revokedKey(this.#o.ring, key, this.#o.view.wallMs(now), stay) ?? []);
     const isCertified = ({ id }: { readonly id: string }): boolean => certified.some((key) => key.id === id);
@@ -136,15 +136,15 @@ export class RingWriter {
     channels.healed.publish(() => ({ ringName: this.#o.ring, keys: length }));
   }
 
-  /** Whether no key may seal, because all are expired, revoked or propagating, and no pending entry may have one. */
+  /** Whether no key may seal, because all are expired, revoked or propagating, and no pending entry can provide one. */
   get isDead(): boolean {
     return this.#coveredMs() <= 0;
   }
 
   /**
-   * The key that the ring needs now, if any: one that is active at once if none may seal, an emergency one if the last
-   * one ends soon. A scheduled rotation comes long before; this is for a ring that could not rotate, or that returned
-   * to an old key when a newer one was revoked.
+   * The key that the ring needs now, if any: one that is active immediately if no key may seal, an emergency key if the
+   * last key stops sealing soon. A scheduled rotation happens long before that; this is for a ring that could not
+   * rotate, or that returned to an old key when a newer one was revoked.
    */
   get neededKey(): 'initial' | 'emergency' | undefined {
     const coveredMs = this.#coveredMs();
@@ -223,7 +223,7 @@ export class RingWriter {
     const began = this.#o.view.now();
     const { signers, snapshot } = this.#o.view;
     const { keys, carried } = snapshot;
-    // An attacker may have written entries that are merely carried: they must not put a new key into the future.
+    // An attacker may have written the carried entries, so these must not date a new key in the future.
     const nowMs = this.#o.view.wallMs(began);
     const madeAt = [...keys, ...this.#o.view.past.values()].map(({ created }) => created);
     const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
@@ -244,7 +244,7 @@ export class RingWriter {
     return { began, entry, key };
   }
 
-  /** A publisher that was delayed publishes nothing: its key would be active before the others can know it. */
+  /** Whether a key is too old to be published: it would be active before the other members can know it. */
   #isTooOld({ began, entry }: NewKey): boolean {
     const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
     return ageMs(began, this.#o.view.now()) > mostMs;
@@ -277,7 +277,7 @@ export class RingWriter {
     });
   }
 
-  /** The times of a key come from this member's clock: if the clock is wrong, they are wrong for every member. */
+  /** Throws while this member's clock is unconfirmed: a new key's times, which apply to every member, come from it. */
   #checkClock(): void {
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);

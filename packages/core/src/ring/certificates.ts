@@ -17,7 +17,7 @@ import type { KeyTimes } from './schedule.ts';
 
 /**
  * A key as far as it authenticates facts: live, revoked or expired. A member remembers the authenticators of all keys that
- * it knew, because the voucher of the next key may be of any of them.
+ * it knew, because the voucher of the next key can come from any of them.
  */
 export interface Signer {
   readonly id: string;
@@ -33,8 +33,8 @@ export interface Signer {
 export type Signers = ReadonlyMap<string, Signer>;
 
 /**
- * Whether a key is newer: by (created, id), never by activation, which is earlier for an emergency key than for a
- * planned one.
+ * Whether `a` is newer than `b`: by (created, id), never by activation, which is earlier for an emergency key than for
+ * a planned one.
  */
 export function isNewer(
   a: { readonly created: number; readonly id: string },
@@ -84,7 +84,7 @@ export function wrapMacOf(ring: string, wrap: WrappedKey, own: RingAuthenticator
   return own.mac(canonicalJson(['wrap', ring, own.id, provider, keyId, base64url(wrapped), signed]));
 }
 
-/** HMAC-SHA-256 under an entry's own key over the ids of those that vouch for it, 32 bytes. */
+/** HMAC-SHA-256 under an entry's own key over the ids of the keys that vouch for it, 32 bytes. */
 export function ancestorsMacOf(ring: string, ids: readonly string[], own: RingAuthenticator): Buffer {
   return own.mac(canonicalJson(['ancestors', ring, own.id, ...ids]));
 }
@@ -109,9 +109,9 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 }
 
 /**
- * Whether a key is linked to a known one: that key vouches for it, and it names that key as its ancestor. Both are
- * required: an attacker can vouch for the keys of a ring with their own key. Until its key is unwrapped,
- * `ancestors` is not authenticated.
+ * Whether an entry is linked to a known key: the known key vouches for the entry, and the entry names it as an
+ * ancestor. Both are required, because attackers can vouch for the keys of a ring with a key of theirs. Until the key
+ * of the entry is unwrapped, `ancestors` is not authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
   const vouchers = rightVouchers(ring, entry, signers);
@@ -122,7 +122,7 @@ export function isRightWrap(ring: string, wrap: RingWrap, own: RingAuthenticator
   return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));
 }
 
-/** The certificates of a revocation that are valid under a known key, whatever that key may certify. */
+/** The certificates with a correct MAC by a known key, whether or not that key is allowed to certify the revocation. */
 export function rightCertificates(ring: string, id: string, { at, by }: Revocation, signers: Signers): Macs {
   return rightOnes(by, signers, () => textOfRevocation(ring, id, at));
 }

@@ -36,7 +36,7 @@ export interface Revocation {
    * revoked. Milliseconds since the epoch, a whole second.
    */
   readonly at: number;
-  /** Certificates, at most 8: of the revoked key itself, or of a newer one. */
+  /** Certificates, at most 8, made by the revoked key itself or by newer keys. */
   readonly by: Macs;
 }
 
@@ -89,7 +89,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   if (format !== RING_FORMAT) throw corrupt('unknown format');
   if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no valid name');
   if (expectedRing !== undefined && ring !== expectedRing) {
-    throw corrupt(`the ring has another name: it is "${ring}", and ringName is "${expectedRing}"`);
+    throw corrupt(`the ring has another name: it is "${ring}", but ringName is "${expectedRing}"`);
   }
   if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
@@ -103,7 +103,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   return document;
 }
 
-/** The text of a document: one line of ASCII. Its length is not checked against the bound of 256 KiB. */
+/** The text of a document: one line of ASCII. Its length is not checked against the limit of 256 KiB. */
 export function encodeDocument({ ring, claim, entries }: RingDocument): string {
   return canonicalJson({
     format: RING_FORMAT,
@@ -262,8 +262,8 @@ function parseMac(value: unknown): Buffer {
 
 function parseTime(value: unknown, what: string): number {
   const ms = Date.parse(String(value));
-  // Date.parse takes the 30th of February for a day in March. A fraction of a second or a later year makes the text
-  // longer.
+  // Date.parse accepts the 30th of February as a day in March. A fraction of a second, or a year beyond 9999, makes the
+  // text longer.
   if (Number.isNaN(ms) || formatTime(ms) !== value || value.length !== TIME_CHARS) throw corrupt(what);
   return ms;
 }

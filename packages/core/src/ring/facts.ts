@@ -22,7 +22,7 @@ import { MAX_RING_KEYS } from './policy.ts';
 import { type KeyTimes } from './schedule.ts';
 import { type KnownWrap, type RingKey, type RingSnapshot } from './snapshot.ts';
 
-/** How far `created` may be ahead of the clocks: each key of a full ring is a second newer than the last. */
+/** How far `created` may be ahead of the clocks: in a full ring, each key can be a second newer than the one before. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
 const NO_BYTES = new Uint8Array(0);
@@ -51,7 +51,7 @@ export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
   return signers;
 }
 
-/** A key that was unwrapped, as its entry certifies it. `opened` is the wrap that the bytes came from. */
+/** An unwrapped key, with the facts of its entry that the key authenticates. `opened` is the wrap it came from. */
 export function unwrappedKey(
   ring: string,
   entry: RingEntry,

@@ -103,8 +103,8 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 
 /**
  * Whether a key that was unwrapped belongs to this ring: linked to a known key by a voucher and an ancestor, whichever
- * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring beside
- * the attacker's, because it would use them to vouch for the attacker's keys.
+ * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring
+ * alongside the attacker's, because it would use them to vouch for the attacker's keys.
  */
 export function belongs(
   key: RingKey,
@@ -130,7 +130,7 @@ export function belongs(
  * is checked again, now that the bytes of the key are known.
  */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
-  // A key that is revoked now may not have been when it was learned.
+  // A certifier that is revoked now may not have been revoked yet when that revocation was learned.
   const all = signersOf([...known.keys, ...keys], past);
   const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
   const checked = keys.map((key) => {

@@ -16,32 +16,36 @@ export interface RingPolicy {
   /** Longest wait between attempts while the ring or the KMS fails; the wait starts at 10 s and doubles. Default 60. */
   readonly backoffCapSeconds: number;
   /**
-   * How long a key unseals after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
-   * refused. It bounds the lives of keys: a token is unsealed until its key expires, whatever its age. Default 3 600.
+   * A key that has stopped sealing unseals for this time plus 2 × clockSkew; a boundary with a longer time to live is
+   * refused. This limits the life of keys, not of tokens: a token is unsealed until its key expires, whatever the
+   * token's age. Default 3 600.
    */
   readonly tokenLifetimeSeconds: number;
   /** How often a KMS check shows that this member may still use the key, minus up to 20 % jitter. Default 900. */
   readonly kmsCheckEverySeconds: number;
-  /** Longest sealing without a KMS check that passed. At least 3 × kmsCheckEverySeconds. Default 3 600. */
+  /** How long a member seals after its last successful KMS check. At least 3 × kmsCheckEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;
   /**
-   * Longest sealing without a successful read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21
-   * 600.
+   * How long a member seals after its last successful read of the ring. From 4 × refreshEverySeconds to
+   * rotateEverySeconds. Default 21 600.
    */
   readonly storeOutageSeconds: number;
-  /** How long a new key unseals before it seals. At least sealOutage + 2 × refreshEvery + clockSkew, the default. */
+  /**
+   * How long a new key only unseals before it seals. Minimum and default: sealOutage + 2 × refreshEvery + clockSkew.
+   */
   readonly propagationSeconds: number;
-  /** How long a key seals before its successor does. At least 4 × propagationSeconds. Default 86 400. */
+  /** How long a key seals before its successor takes over. At least 4 × propagationSeconds. Default 86 400. */
   readonly rotateEverySeconds: number;
   /**
    * How long a starting member must read *absent* before it creates a ring. Default 0 for memory rings and for
-   * `create: 'now'`, else refreshEvery + backoffCap: a store that lost the ring is repaired by the running members first.
+   * `create: 'now'`, otherwise refreshEvery + backoffCap, so that running members first repair a store that lost the
+   * ring.
    */
   readonly createAfterSeconds: number;
   /**
    * How often a member checks for a new version of the KMS key, minus up to 20 % jitter, if wraps name a version.
-   * Each check is one more `wrap`. A version that wrapped no key of the ring leads to a rotation, if the newest key is older
-   * than this interval. 0: never. Default 3 600.
+   * Each check costs one `wrap` call. If a version has wrapped no key of the ring, a rotation follows as soon as the
+   * newest key is older than this interval. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
   /** Deadline of one KMS or store call. Default 5. */
@@ -54,7 +58,7 @@ export interface RingPolicy {
 
 /** A policy with all its defaults and the times that follow from it. */
 export interface ResolvedPolicy extends RingPolicy {
-  /** max(sealOutage, storeOutage) + kmsCheckEvery + 2 R + S: how late a key's successor may be. */
+  /** How late a key's successor may be: max(sealOutage, storeOutage) + kmsCheckEvery + 2 × refreshEvery + clockSkew. */
   readonly graceSeconds: number;
 }
 
@@ -88,7 +92,8 @@ export const policyNames = (): readonly string[] => Object.keys(BOUNDS);
 /**
  * Fills in the defaults and checks the rules between the times.
  * @throws {TypeError} for an unknown option or a non-number.
- * @throws {RangeError} for NaN, a value out of range, or a pair of options that contradict each other, naming both.
+ * @throws {RangeError} for NaN, a value out of range, or a pair of options that contradict each other; the message
+ *   names both.
  */
 export function resolvePolicy(
   given: unknown,

@@ -4,7 +4,7 @@ import type { ResolvedPolicy } from './policy.ts';
 /** Every {@link KeyState}. */
 export const KEY_STATES = ['propagating', 'active', 'verify-only', 'expired', 'revoked'] as const;
 
-/** The state of a key: its permitted uses at one moment. A pure function of its times and the clock. */
+/** The state of a key at one moment: what it may be used for. */
 export type KeyState = (typeof KEY_STATES)[number];
 
 /** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
@@ -90,8 +90,8 @@ export function removableFrom(key: KeyTimes, policy: ResolvedPolicy): number {
 }
 
 /**
- * How long a member waits before it publishes a due successor: R × ln(1 + u(e^10 − 1)) / 10, u uniform in [0, 1).
- * Most members draw a wait near R, so only one to three of ten thousand come first.
+ * How long a member waits before it publishes a due successor: R × ln(1 + u(e^10 − 1)) / 10, with R = refreshEvery and
+ * u uniform in [0, 1). Most members draw a wait near R, so that only one to three of ten thousand come first.
  */
 export function rotationDelayMs(uniform: number, policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds * MS * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;
@@ -127,7 +127,7 @@ export function mayUnseal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 
-/** The state of a key at `nowMs`; `sealing` is the key that seals; a newer key may not be active yet. */
+/** The state of a key at `nowMs`; `sealing` is the key that seals, if any; a newer one may still be propagating. */
 export function stateOf(key: ScheduledKey, nowMs: number, sealing: ScheduledKey | undefined): KeyState {
   if (key.revoked) return 'revoked';
   if (nowMs >= key.opensUntil) return 'expired';

@@ -23,11 +23,11 @@ export interface RingKey extends ScheduledKey {
   /** Vouchers that this member could check; they stay valid. */
   readonly vouchers: Macs;
   /**
-   * The keys that vouch for it, as certified by the key itself: they belong to the ring too. Undefined while they are
-   * not known.
+   * The keys that vouch for this key, as the key itself certifies: they also belong to the ring. Undefined while they
+   * are not known.
    */
   readonly ancestors?: Ancestors | undefined;
-  /** Undefined while `revoked` is false, and where only this member's own pin refuses the key. */
+  /** Undefined while `revoked` is false, and if the key is refused only by this member's own pin. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
   /** The key that seals and unseals; undefined if it is revoked or has expired. */
@@ -53,7 +53,7 @@ export interface RingSnapshot {
   readonly byId: ReadonlyMap<string, RingKey>;
   /** Vouched for, and not unwrapped yet: kept in the document, and not used. */
   readonly carried: readonly RingEntry[];
-  /** Vouched for, and corrupt or without a wrap by this member's wrappers: kept in the document too. */
+  /** Vouched for, and corrupt or without a wrap by this member's wrappers: also kept in the document. */
   readonly unreadable: readonly RingEntry[];
 }
 
@@ -117,7 +117,7 @@ export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKe
   return snapshot.keys.filter((key) => mayUnseal(key, nowMs));
 }
 
-/** Whether this member can unseal the tokens that others may seal now, and those they have sealed that have not expired. */
+/** Whether this member can unseal the tokens that others may be sealing now, and their earlier, unexpired tokens. */
 export function holdsNewest(
   { keys, carried }: RingSnapshot,
   nowMs: number,
@@ -141,7 +141,7 @@ export function isUsable(key: RingKey): key is UsableKey {
 }
 
 /**
- * The part of a key that can be shown: `held` is undefined for a key that is not unwrapped, is revoked or has ended.
+ * The part of a key that can be shown: `held` is undefined if the key is not unwrapped, is revoked or has expired.
  */
 export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 

@@ -74,14 +74,14 @@ function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: 
   if (key.revocation === undefined) return false;
   if (entry.revoked === undefined) return true;
   if (key.authenticator !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
-  // A wrong one, put in the place of a correct one.
+  // The stored revocation is wrong, and has replaced a correct one.
   return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
 }
 
 function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   const right = rightVouchers(ring, entry, signers);
   const missing = [...key.vouchers.keys()].some((id) => !right.has(id));
-  // An entry that is known to be wrong takes no room.
+  // A voucher that is known to be wrong does not count.
   const taken = [...entry.vouchers.keys()].filter((id) => right.has(id) || !signers.has(id)).length;
   return missing && (taken < MAX_VOUCHERS || right.size === 0);
 }
@@ -97,10 +97,10 @@ function lacksWrap(key: RingKey, entry: RingEntry): boolean {
 }
 
 /**
- * The document of all facts that a member knows, in place of `read`: with its certificates that only others can check,
- * while there is room. Over a limit, the oldest revocations are left out first, then entries that are merely carried,
- * then all tombstones, then wraps that this member neither made nor unwrapped, then further certificates: never a key
- * that may be used.
+ * The document with all facts that a member knows, to replace `read`. While there is room, it keeps the certificates
+ * of `read` that only other members can check. Over a limit, the oldest revocations are left out first, then entries
+ * that are merely carried, then all tombstones, then wraps that this member neither made nor unwrapped, then further
+ * certificates, but never a key that may be used.
  */
 export function documentOf(
   known: RingSnapshot,
@@ -163,8 +163,8 @@ function needOf(
 }
 
 /**
- * Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next one. The oldest has
- * none.
+ * The revoked ancestors that link keys in use: for each key that names no other key in use as its ancestor, as few as
+ * are needed to reach one. The oldest key in use needs none.
  */
 function linksBetween(inUse: readonly RingKey[], known: readonly RingKey[]): ReadonlySet<string> {
   const used = new Set(inUse.map(({ id }) => id));
@@ -187,7 +187,10 @@ function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
   return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
 }
 
-/** Rounds of {@link documentOf}: all, without what is carried, without tombstones, fewer wraps, fewer certificates. */
+/**
+ * The last round of {@link documentOf}. From 0 on: everything, without carried entries, without tombstones, with fewer
+ * wraps, with fewer certificates.
+ */
 const MOST_SPARED = 4;
 
 function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signers: Signers, spared: number): RingEntry {
@@ -224,8 +227,8 @@ function revocationOf(
   const others = theirs?.at === mine.at ? theirs.by : undefined;
   if (isTombstone(key)) {
     // The times of a key that was never unwrapped are not authenticated, and decide whether its certifier is newer:
-    // this member adds no certificate, which would be valid for any times. It cannot check the key's own
-    // either.
+    // this member adds no certificate, because one would be valid for any times. Nor can it check the key's own
+    // certificate.
     if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
   }
@@ -239,8 +242,9 @@ function inOrderOf(macs: Macs, read: Macs = new Map()): Macs {
 }
 
 /**
- * If there is no room for all: those that this member made or unwrapped, then valid ones in the order of the document.
- * Each member moves its own to the front, so those that others unwrapped stay, and no two members overwrite each other.
+ * If there is no room for all wraps: those that this member made or unwrapped, then valid ones in the order of the
+ * document. Each member moves its own wraps to the front, so the wraps that other members unwrapped are kept, and no
+ * two members overwrite each other's documents.
  */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;

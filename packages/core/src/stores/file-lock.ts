@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, readlink, stat, unlink } from 'node:fs/
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-/** Age from which a contender counts as dead, running or not: a process that was stopped must not block the others. */
+/** Age from which a contender counts as dead, even if it still exists: a stopped process must not block the others. */
 const DEAD_MS = 10_000;
 
 /**
@@ -19,7 +19,7 @@ export interface FileLock {
   release(): Promise<void>;
 }
 
-/** The namespace in which the ids of this process are valid, and its id there. */
+/** Identifies the machine on which the ids of this process are valid, and the time when the process started. */
 interface Self {
   readonly machine: string;
   readonly start: string;
@@ -50,7 +50,7 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   const monotonicNs = process.hrtime.bigint();
   const own = [self.machine, process.pid, self.start, randomBytes(9).toString('base64url')].join('.');
   const release = () => removeIfPresent(join(directory, own));
-  // The file system's own clock: the files of other machines carry it too, and it may differ from this machine's.
+  // By the file system's own clock, which also dates the files of other machines, and can differ from this machine's.
   const nowMs = await create(join(directory, own));
   let alone = false;
   try {
@@ -100,7 +100,7 @@ async function anyAlive(
   return alive;
 }
 
-/** Undefined for a name that another version of this code may have written: its age decides. */
+/** Undefined for a name that another version of this code may have written: then only its age counts. */
 function contenderOf(name: string): Contender | undefined {
   const match = /^([\w-]{16})\.(\d{1,10})\.(\d{1,20})\.[\w-]{12}$/.exec(name);
   if (match === null) return undefined;
@@ -121,7 +121,7 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: the process runs, as another user.
+    // EPERM: the process is running as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
   // Unreadable if /proc hides the processes of others (hidepid). If so, the result of the signal decides.
@@ -143,8 +143,8 @@ async function whoAmI(): Promise<Self> {
 }
 
 /**
- * Start time in clock ticks since boot, and whether the process has ended and only its entry is left (proc(5): state Z
- * or X, field 22).
+ * Start time in clock ticks since boot (proc(5): field 22), and whether the process has ended and only its entry is
+ * left (state Z or X).
  */
 async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
   const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));

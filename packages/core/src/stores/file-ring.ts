@@ -28,20 +28,21 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * half a document, and a resolved write is on the disk.
  *
  * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All
- * must be writable by this process, and only by users who may create a ring. A write that cannot get the lock within 10
- * s, or that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is
- * taken over at once, every other one after 10 s: that of a stopped process, a terminated worker thread, a dead
- * machine.
+ * must be writable by this process, and only by users who may create a ring. A write that cannot get the lock within
+ * 10 s, or that needs more than 5 s while it holds the lock, changes nothing and is `unavailable`. The lock of a
+ * process that has ended is taken over at once; any other lock, such as that of a stopped process, a terminated worker
+ * thread or a dead machine, is taken over after 10 s.
  *
- * The directory must exist: a volume that is not mounted must not look like a ring that is not there yet. For the same
- * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
- * symbolic link is refused as `read-only`: the rename would replace the link.
+ * The directory must exist: a volume that is not mounted must not look like a ring that does not exist yet. For the
+ * same reason, an empty file is `corrupt`, and a symbolic link to nothing is `unavailable`. Writing through a symbolic
+ * link is refused as `read-only`, because the rename would replace the link.
  *
- * The revision is the SHA-256 of the document. `watch` watches the directory and ends silently when the
- * platform cannot watch or the directory goes away: it only makes changes visible sooner.
+ * The revision is the SHA-256 of the document. `watch` watches the directory. It ends silently when the platform cannot
+ * watch or the directory goes away, because it only makes changes visible sooner.
  *
- * @param path - The file; relative to the working directory at this call. The file is not accessed yet.
- * @throws {TypeError} for a path that is not a text, is empty, or has a NUL.
+ * @param path - The path of the file, resolved against the working directory at this call. The file is not accessed
+ *   yet.
+ * @throws {TypeError} for a path that is not a string, is empty, or contains a NUL.
  *
  * @example
  * ```ts
@@ -50,7 +51,7 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  */
 export function fileRing(path: string): RingStore {
   if (typeof path !== 'string') throw optionTypeError(`${OWNER}: path must be a string, got ${show(path)}`);
-  if (path === '' || path.includes('\0')) throw optionTypeError(`${OWNER}: path must not be empty or have a NUL`);
+  if (path === '' || path.includes('\0')) throw optionTypeError(`${OWNER}: path must not be empty or contain a NUL`);
   const file = resolve(path);
 
   return Object.freeze<RingStore>({
@@ -138,7 +139,7 @@ async function write(
   const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
   if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
   for (let attempt = 1; ; attempt++) {
-    // The revision is checked before the lock, too: a writer that has already lost need not wait for the lock.
+    // The revision is also checked before the lock, so that a writer that has already lost does not wait for the lock.
     await expectRevision(file, expected);
     const lock = await tryFileLock(`${file}.lock`);
     if (lock !== undefined) {
@@ -149,8 +150,8 @@ async function write(
       }
     }
     const leftMs = Number(deadlineNs - process.hrtime.bigint()) / 1e6;
-    if (leftMs <= 0) throw new RingStoreError('unavailable', `others held the lock for ${WRITE_DEADLINE_MS} ms`);
-    // The timer is not unref'ed: a process must not end in the middle of a write that it waits for.
+    if (leftMs <= 0) throw new RingStoreError('unavailable', `other writers held the lock for ${WRITE_DEADLINE_MS} ms`);
+    // The timer is not unref'ed, because a process must not end while it waits for a write.
     await pause(Math.min(leftMs, backoffMs(LOCK_BACKOFF, attempt, Math.random())), undefined, { signal });
   }
 }
@@ -165,7 +166,7 @@ async function replace(
 ): Promise<{ readonly revision: string }> {
   const directory = dirname(file);
   const temporaryPrefix = `${basename(file)}.tmp-`;
-  // A process that was killed left it behind. If it was only frozen, its rename now fails, as it must.
+  // A killed process left this file behind. If the process was only suspended, its rename will fail, as it must.
   for (const name of await readdir(directory)) {
     if (name.startsWith(temporaryPrefix)) await removeIfPresent(join(directory, name));
   }
@@ -237,7 +238,7 @@ function revisionOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url');
 }
 
-/** Of a system error it keeps the code, but not the text, which names paths. Passes all others on, and this package's. */
+/** Keeps the code of a system error, but not its text, which names paths. Throws any other error unchanged. */
 function translate(error: unknown): never {
   if (error instanceof Error && error.name === 'AbortError') {
     throw new RingStoreError('unavailable', 'aborted by the caller');
@@ -246,7 +247,7 @@ function translate(error: unknown): never {
   if (code === undefined) throw error;
   if (code === 'EACCES' || code === 'EPERM') throw new RingStoreError('denied', `the file system refused (${code})`);
   if (code === 'ENOTDIR') {
-    throw new RingStoreError('unavailable', 'a directory of the path is a file (ENOTDIR)', { serviceCode: code });
+    throw new RingStoreError('unavailable', 'a directory in the path is a file (ENOTDIR)', { serviceCode: code });
   }
   if (code === 'EROFS') throw new RingStoreError('read-only', 'the file system is mounted read-only');
   throw new RingStoreError('unavailable', `the file system failed (${code})`);

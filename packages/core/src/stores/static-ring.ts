@@ -9,7 +9,7 @@ const OWNER = 'staticRing';
  * for example in an environment variable. Its keys are rotated by deploying another document.
  *
  * @param document - The ring document, unchanged, up to 262 144 bytes.
- * @throws {TypeError} for a document that is not a text or is empty, such as an environment variable that is not set.
+ * @throws {TypeError} for a document that is not a string or is empty, such as an environment variable that is not set.
  * @throws {RangeError} for a document over 262 144 bytes.
  *
  * @example

@@ -21,8 +21,8 @@ export type Stored =
   | { readonly document: undefined; readonly revision: string; readonly error: RingStoreError };
 
 /**
- * The ring in its store: reads and parses, prints and writes it. Each call has a deadline, and each failure is a
- * {@link RingStoreError} or {@link RingConflictError}.
+ * The ring in its store: reads and parses the document, encodes and writes it. Each call has a deadline, and each
+ * failure is a {@link RingStoreError} or {@link RingConflictError}.
  */
 export class StoredRingDocument {
   readonly #store: RingStore;
@@ -114,7 +114,9 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Emits the outcome of a call. On close every call ends, which shows nothing about the store. */
+  /**
+   * Emits the outcome of a call, unless the codec is closed: that ends every call, and says nothing about the store.
+   */
   async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: CallOutcome<RingStoreErrorKind | 'conflict'>): void => {

@@ -36,13 +36,14 @@ export interface KeySource {
   noteUnknownKey(id: string | undefined, now: Moment): void;
 }
 
-/** A format of tokens. Independent of the source of keys. */
+/** A token format. Independent of the source of keys. */
 export interface TokenFormat {
   seal(payload: Uint8Array, now: Moment): string;
   /** @throws {InvalidRequestState} */
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey };
   /**
-   * The id of the key that a token names, which may be none of `keys`; empty for a fingerprint that none of them has.
+   * The id of the key that a token names, which need not be in `keys`; empty if the token has only a fingerprint of its
+   * key and no key in `keys` matches.
    * @throws {InvalidRequestState} `malformed`.
    */
   keyIdOf(token: string, keys: readonly UsableKey[]): string;
@@ -56,7 +57,10 @@ export function formatOf(token: string): TokenFormatName | undefined {
   return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
 }
 
-/** Native tokens over a key source. There is one per purpose, because their token keys are separate. */
+/**
+ * Sealring's own tokens, with keys from a key source. Each purpose has an instance, because its token keys are
+ * separate.
+ */
 export class SealringTokens implements TokenFormat {
   readonly #source: KeySource;
   readonly #state: SealingState;
@@ -157,12 +161,12 @@ const HEDGE_INFO = 'sealring/python/hedge';
 /** The keys derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
-  /** Keys the payload hash of hedged nonces; only if hedging is on. */
+  /** The key for the payload hash in hedged nonces; undefined if hedging is off. */
   readonly hedgeKey: Buffer | undefined;
   sealed: number;
 }
 
-/** The Python SDK's tokens, under the secret that each data key derives for them. */
+/** The Python SDK's tokens, with the secret that is derived from each data key for them. */
 export class PythonTokens implements TokenFormat {
   readonly #source: KeySource;
   readonly #state: Pick<SealingState, 'random' | 'hedge'>;

@@ -9,12 +9,12 @@ import { NONCE_BYTES, SALT_BYTES } from '../formats/sealring-token.ts';
 /** Number of tokens under one salt, limited by the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
 const SALT_LIFETIME_MS = 60_000;
-/** A longer pause between two seals may be a suspended or cloned machine. */
+/** After a longer pause between two seals, the machine may have been suspended or cloned. */
 const LONGEST_PAUSE_MS = 1_000;
 const TAG_BYTES = 16;
 const POOL_BYTES = NONCE_BYTES * 256;
 
-/** Random bytes drawn in bulk; each is used once. A draw of 12 bytes alone costs half as much as a whole seal call. */
+/** Random bytes drawn in bulk, each used once. Drawing 12 at a time would cost half as much as a whole seal call. */
 class RandomPool {
   readonly #random: RandomSource;
   readonly #pool = Buffer.alloc(POOL_BYTES);
@@ -58,12 +58,13 @@ export function createSealingState(options: Pick<SealingState, 'random' | 'kerne
 }
 
 /**
- * Seals tokens of one data key for one codec instance, with a new salt so often that no token key is used for long.
+ * Seals tokens with one data key for one codec instance, and changes the salt so often that no token key is used for
+ * long.
  *
  * nonce = R ⊕ T ⊕ L (⊕ H): R is random; T = monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ message counter, 20 bits;
- * L is the start of the last tag; H, where hedged, a keyed hash of the payload. With a healthy generator R alone makes
- * it uniform (SP 800-38D 8.2.2). With a cloned or stuck one, T keeps one instance from repeating itself, and L keeps
- * clones with equal clocks apart from their first differing token on.
+ * L is the start of the last tag; H, with hedging, is a keyed hash of the payload. With a healthy generator, R alone
+ * makes the nonce uniform (SP 800-38D 8.2.2). With a cloned or stuck generator, T keeps one instance from repeating a
+ * nonce, and L makes the nonces of clones with equal clocks differ as soon as the clones have sealed different tokens.
  */
 export class TokenSealer {
   readonly #state: SealingState;

@@ -125,7 +125,7 @@ test('a factory refuses what is not an object, and the options that it sets itse
   expect(() => startTimeoutMsOf(5)).toThrow(TypeError);
 });
 
-test('the error of a key wrapper names the permission only where the service denied with a code that has no hint', () => {
+test('a key wrapper’s error names the permission only if the service denied the call with a code that has no hint', () => {
   const hintOf = (failure: ServiceFailure, permission?: string) =>
     keyWrapperError('kms', 'wrap', { failure, permission, attempts: 2 }).summary.hint;
   const denied = { kind: 'denied', code: 'AccessDenied' } as const;

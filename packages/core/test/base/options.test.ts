@@ -76,7 +76,7 @@ describe('numbers', () => {
   );
 
   test.each([[0.999], [10.001], [-5], [Number.NaN], [Number.POSITIVE_INFINITY], [Number.NEGATIVE_INFINITY]])(
-    '%d is out of bounds: RangeError that names the option and the value',
+    '%d is out of bounds: the RangeError names the option and the value',
     (value) => {
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(RangeError);
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(`name must be from 1 to 10, got ${value}`);

@@ -77,7 +77,7 @@ test('the clock and the random source of the system show the time of this machin
   expect(bytes).not.toEqual(new Uint8Array(32));
 });
 
-test('a deadline is near by the clock that shows less, and 0 once it has passed', () => {
+test('the time to a deadline is the shorter one by the two clocks, and 0 once it has passed', () => {
   const now = { wallMs: 100, steadyMs: 10 };
   expect(msUntil({ wallMs: 130, steadyMs: 30 }, now)).toBe(20);
   expect(msUntil({ wallMs: 105, steadyMs: 30 }, now)).toBe(5);

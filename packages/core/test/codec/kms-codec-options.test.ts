@@ -206,7 +206,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     expect(checked).toMatchObject({ ...rest, keyWrappers: [wrappers ?? keyWrapper].flat() });
   });
 
-  test('an option of the policy beside the policy is refused with its place', () => {
+  test('a policy option outside the policy is refused with an error that names its place', () => {
     expect(() => checkOptions({ keyWrapper, ring: memoryRing(), rotateEverySeconds: 86_400 })).toThrow(
       'createKmsCodec: "rotateEverySeconds" belongs in policy: { rotateEverySeconds }',
     );

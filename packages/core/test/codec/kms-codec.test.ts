@@ -25,7 +25,7 @@ test('the signal ends a start with its reason, and leaves a codec that has start
   await expect(createKmsCodec({ keyWrapper, ring, signal })).rejects.toThrow('the process ends');
 });
 
-test('a call that is awaited keeps the process alive until it ends, and close needs no close of a key wrapper', async () => {
+test('a call that is awaited keeps the process alive until it ends, and close accepts a key wrapper without close', async () => {
   // The test runner has timers of its own: only those of the call count.
   const started: NodeJS.Timeout[] = [];
   const call = new AsyncLocalStorage<true>();

@@ -82,7 +82,7 @@ describe('a ring that rotates', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('an emergency successor seals after refresh, backoff and skew', async () => {
+  test('an emergency successor starts to seal after a refresh interval, a backoff and the clock skew', async () => {
     const a = await fleet.start();
     const first = sealingKey(a);
     await a.codec.rotate({ emergency: true });
@@ -208,7 +208,7 @@ describe('outages', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('after an hour of suspension, the wall clock decides the first seal, which starts a refresh (F28)', async () => {
+  test('the first seal after an hour of suspension fails by the wall clock, and starts a refresh (F28)', async () => {
     const a = await fleet.start();
     fleet.clock.suspend(HOUR);
     expect(() => seal(a)).toThrow(SealUnavailableError);
@@ -408,7 +408,7 @@ describe('a token waits only for facts that prepare can change', () => {
     }
   });
 
-  test('waits for a read if its key is unknown, even then', async () => {
+  test('waits for a read if its key is unknown, even if the store is known to have failed', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     b.ring.cut = true;

@@ -345,7 +345,7 @@ describe('another ring (F25)', () => {
     await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({
       name: 'RingStoreError',
       kind: 'corrupt',
-      detail: 'the ring has another name: it is "payments", and ringName is "orders"',
+      detail: 'the ring has another name: it is "payments", but ringName is "orders"',
     });
   });
 });
@@ -389,7 +389,7 @@ describe('unseal', () => {
     }
   });
 
-  test('refuses with one class, whose message is only its reason (F20)', async () => {
+  test('refuses with errors of one class, whose message is only the reason (F20)', async () => {
     const codec = await join(newFleet());
     const token = seal(codec);
     const refused = {

@@ -102,7 +102,7 @@ describe('a start that takes longer than two seconds', () => {
     ]);
   });
 
-  test('warns with the time of the whole start, if only a failure that is over would end it sooner', async () => {
+  test('warns with the deadline of the whole start if the only failure that would end it sooner is over', async () => {
     const ring = located();
     const failure = new RingStoreError('unavailable', 'no such host', { serviceCode: 'ENOTFOUND' });
     let isStarting = true;

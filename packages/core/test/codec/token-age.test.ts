@@ -46,7 +46,7 @@ test('the last token that a key seals can be unsealed for tokenLifetimeSeconds a
   expect(open(b, token)).toBe('InvalidRequestState: unknown key');
 });
 
-test('a key whose successor seals unseals for another seven and a half hours', async () => {
+test('a key unseals for another seven and a half hours after its successor starts to seal', async () => {
   const a = await fleet.start();
   const { id: first, opensUntil } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);

@@ -322,7 +322,7 @@ describe('tokens', () => {
     expect(reasonOf(() => codec.unseal(`v1.${body.toUpperCase()}`))).not.toBe('accepted');
   });
 
-  test('the standard alphabet is malformed (F18)', () => {
+  test('a token in the standard base64 alphabet is malformed (F18)', () => {
     const key = derivePythonKey(secret);
     const sealed = sealPython(key, new Uint8Array(12).fill(0xff), secret);
     expect(sealed).toMatch(/_/);

@@ -230,7 +230,7 @@ describe('the shape of a token', () => {
     expect(headers.size).toBe(1);
   });
 
-  test('a token of one character less than the shortest one is malformed', () => {
+  test('a token that is shorter than the shortest valid one is malformed', () => {
     const { dataKey, ring, tokens } = oneKey();
     const token = referenceSeal(dataKey, ring, new Uint8Array(0));
     for (let length = 0; length < token.length; length++) {
@@ -318,7 +318,7 @@ describe('one token has one spelling (F18)', () => {
     });
   }
 
-  test('padding, white space, percent signs and dots, anywhere, are malformed', () => {
+  test('a token with padding, white space, a percent sign or a dot anywhere is malformed', () => {
     const { dataKey, ring, tokens } = oneKey();
     for (const length of [0, 1, 2, 7_000]) {
       const token = referenceSeal(dataKey, ring, Buffer.alloc(length));
@@ -612,7 +612,7 @@ describe('a ciphertext made for two keys', () => {
     expect(multiply(x, inverse(x))).toBe(ONE);
   });
 
-  test('decrypts under both token keys of raw AES-GCM, and is refused with both data keys in one ring (F3)', async () => {
+  test('decrypts under both token keys with raw AES-GCM, and is refused by a ring with both data keys (F3)', async () => {
     const { codec, dataKeys } = await codecWithKnownKeys();
     await codec.rotate();
     const [one, two] = dataKeys;

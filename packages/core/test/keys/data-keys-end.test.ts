@@ -32,7 +32,7 @@ async function lastReader(): Promise<Member> {
 }
 
 describe('the end of data keys (F22)', () => {
-  test('data keys are overwritten when they expire, also where no member publishes', async () => {
+  test('data keys are overwritten when they expire, even if no member publishes', async () => {
     const reader = await lastReader();
     const { held, opensUntil } = onlyKey(reader);
     await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 - 1);

@@ -170,7 +170,7 @@ describe('no output shows a key (F21)', () => {
     ];
   }
 
-  test('inspect, JSON and String of a held key and of the cache contain none of its bytes', () => {
+  test('inspect, JSON and String of a held key and of the cache show no bytes of the key', () => {
     const { dataKey, held } = newKey();
     held.authenticator.mac('a fact');
     const ringMac = subKey(dataKey, 'ring-mac', 'payments').subarray(0, 32);

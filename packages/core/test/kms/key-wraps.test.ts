@@ -395,7 +395,7 @@ describe('a published key', () => {
     expect(kms.calls.unwrap).toBe(4);
   });
 
-  test('a published key is unwrapped by any valid wrap by this member’s wrappers, and that wrap is named', async () => {
+  test('this member’s wrappers unwrap a published key from any valid wrap, and name that wrap', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const [wrap] = entry.wraps;
@@ -431,7 +431,7 @@ describe('a published key', () => {
     expect((await other.unwrap({ ...entry, wraps: [junk, wrap] }, BACKGROUND)).held.id).toBe(entry.id);
   });
 
-  test('a published key that is held can be checked by a wrap that the KMS reported as corrupt before', async () => {
+  test('a held key can be checked with a wrap that the KMS has reported as corrupt earlier', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const other = member([kms.connect()]);

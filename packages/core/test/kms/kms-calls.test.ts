@@ -421,7 +421,7 @@ describe('the last answer of a key wrapper', () => {
     expect(answer.failure?.kind).toBe(kind);
   });
 
-  test('the last answer is forgotten with a success', async () => {
+  test('a success clears the last answer', async () => {
     const { calls } = setUp();
     const answer = new LastAnswer();
     answer.failed(fails('denied'));
@@ -457,7 +457,7 @@ describe('the events of calls', () => {
 });
 
 describe('a pause that may end early', () => {
-  test('a call outlasts a pause only if it has not ended by then, however it ends', async () => {
+  test('a call outlasts a pause only if it has neither resolved nor rejected when the pause ends', async () => {
     const { calls, clock } = setUp();
     const asked = [new Promise(() => undefined), Promise.resolve(), Promise.reject(fails('denied'))];
     const seen = asked.map((call) => watch(calls.outlasts(call, 500)));

@@ -78,7 +78,7 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
-  test('a claim that was withdrawn is not written again, because other members would count its age from the first time', async () => {
+  test('a withdrawn claim is not written again, because other members would count its age from when they first saw it', async () => {
     const claims: string[] = [];
     fleet.store.connect().watch?.(() => {
       const { claim } = parseDocument(fleet.store.written ?? '', 'default');

@@ -80,7 +80,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(log.of('refresh')).toEqual(Array.from({ length: 6 }, () => ({ ok: true, seconds: 0 })));
   });
 
-  test('a ring that is read every 100 ms is read no later because of the least wait between two passes', async () => {
+  test('the minimum wait between two passes does not delay a ring that is read every 100 ms', async () => {
     await start({ policy: { refreshEverySeconds: 0.1 } });
     await fleet.clock.advance(0.4);
     expect(since(times.reads).slice(0, 4)).toEqual([0.09, 0.18, 0.27, 0.36]);

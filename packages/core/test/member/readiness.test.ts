@@ -147,7 +147,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
     expect(open(b, token)).toBe('state');
   });
 
-  test('a call of health makes no call to the KMS or the store, however often and in whatever state', async () => {
+  test('health makes no call to the KMS or the store, however often it is called and in whatever state', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;
     const { total } = fleet.kms;

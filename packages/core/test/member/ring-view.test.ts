@@ -320,7 +320,7 @@ describe('a pin on the age of keys', () => {
 describe('keys that have expired (F26)', () => {
   const end = removableFrom(newKey(), policy);
 
-  test('expired keys are dropped when they have expired on the slowest clock of the fleet, and can only certify from then on', () => {
+  test('keys are dropped once they have expired on the slowest clock of the fleet, and can only certify from then on', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     const other = newKey({ opensUntil: T0 + 9 * HOUR });
@@ -541,7 +541,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.isRefused(at(60)), limits.isRefused(at(60.001))]).toEqual([true, false]);
   });
 
-  test('ignores failures that may pass, which are not refusals', () => {
+  test('ignores throttled, unavailable and corrupt: these failures are not refusals', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));

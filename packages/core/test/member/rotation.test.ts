@@ -206,7 +206,7 @@ describe('a new version of the KMS key', () => {
     expect(log.of('key-version')).toEqual(facts.version === undefined ? [] : [{ provider: 'kms', version: 'v2' }]);
   });
 
-  test('the KMS is asked within an hour, and then once in 54 to 60 minutes', async () => {
+  test('the KMS is asked for its key version within an hour, and then every 54 to 60 minutes', async () => {
     const { rotation, clock, newVersion } = setUp();
     const seen: number[] = [];
     for (const seconds of [0, 1_799, 1, 3_239, 1]) {

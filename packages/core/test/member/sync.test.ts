@@ -191,7 +191,7 @@ describe('a read of the ring', () => {
     expect(judged.mock.calls.length).toBeGreaterThan(times);
   });
 
-  test('a read before a write fails only for the store', async () => {
+  test('a read before a write fails because of the store only, not of the KMS', async () => {
     const { sync, read } = setUp({ failing: { 2: 'throttled' } });
     expect(await read(documentWith(root, entry(2, [1])))).toBe('throttled');
     await sync.readToWrite(BACKGROUND);

@@ -165,7 +165,7 @@ async function entryOf(id: string): Promise<RingEntry> {
   return entry;
 }
 
-describe('a thief of an older key (F36)', () => {
+describe('an attacker who stole an older key (F36)', () => {
   /** The documents of the thief, made from the honest one. */
   const documents: Record<
     string,

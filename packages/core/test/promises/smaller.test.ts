@@ -32,7 +32,7 @@ async function entries() {
 }
 
 describe('createAfter', () => {
-  test('createAfter follows backoffCap, for every store that others may share and for file rings', () => {
+  test('createAfter follows backoffCap for every store that several servers may share, and for file rings', () => {
     for (const storeKind of ['redis', 'postgres', 'file', 's3']) {
       for (const [refreshEverySeconds, backoffCapSeconds] of [
         [300, 60],

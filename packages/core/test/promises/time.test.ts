@@ -489,7 +489,7 @@ describe('one service with a wrong date (F42)', () => {
 });
 
 describe('the revocation of all keys created before now (F43)', () => {
-  test('revokeAllBefore(now) includes the key that a clock ahead by the skew created a moment ago', async () => {
+  test('revokeAllBefore(now) includes the key that a server ahead by the skew created a moment ago', async () => {
     const fast = await start({ offsetSeconds: 290 });
     const right = await start();
     await fleet.clock.advance(HOUR);

@@ -179,7 +179,7 @@ describe('the MAC of a wrap', () => {
 });
 
 describe('the certified ancestors of a key', () => {
-  test('the certified ancestors of a key are valid under the key itself, for exactly these ids', () => {
+  test('the certified ancestors of a key are valid only under that key, and only for exactly their ids', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
     expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
     expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);

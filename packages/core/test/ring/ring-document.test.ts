@@ -133,7 +133,7 @@ const document: fc.Arbitrary<RingDocument> = fc.record({
 });
 
 describe('a ring document', () => {
-  test('a ring document is one line of ASCII with exactly the printed content', () => {
+  test('a ring document is one line of ASCII, and is parsed to exactly what was encoded', () => {
     fc.assert(
       fc.property(document, (given) => {
         const text = encodeDocument(given);
@@ -425,7 +425,7 @@ describe('a document that a member must refuse', () => {
     expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: a key that lives too long');
   });
 
-  test('a document with a key that is active more than 366 days after its creation, or before that, is refused', () => {
+  test('a document with a key that becomes active more than 366 days after or before its creation is refused', () => {
     const leading = (ms: number) => () =>
       parseDocument(
         textOf(entryOf(idOf(1), { activates: T0 + ms, sealsUntil: T0 + ms + HOUR, opensUntil: T0 + ms + 2 * HOUR })),
@@ -456,7 +456,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('a document with a MAC that is not 32 bytes in the only spelling is refused', () => {
+  test('a document with a MAC that is not 32 bytes in canonical base64url is refused', () => {
     const good = macOf(1).toString('base64url');
     const bad = [31, 33].map((length) => Buffer.alloc(length, 1).toString('base64url'));
     for (const value of [

@@ -32,7 +32,7 @@ test('a ring is created after refreshEvery and backoffCap of absence, and at onc
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, true))).toEqual([0, 0, 0]);
 });
 
-test('a policy that would need more keys than a ring may have names the times and the number of keys (F23)', () => {
+test('a policy that needs more keys than a ring may have is refused with the times and number of keys (F23)', () => {
   const day = 86_400;
   expect(() => resolve({ tokenLifetimeSeconds: 60 * day })).toThrow(
     /^policy: tokenLifetimeSeconds \(5184000\) over rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,

@@ -66,7 +66,7 @@ describe('the schedule', () => {
     ['initial', -300],
     ['revocation', -300],
     ['emergency', 300 + 60 + 300],
-  ] as const)('the times of a %s key follow the formulas of the document', (reason, activatesAfter) => {
+  ] as const)('the times of a %s key follow the documented formulas', (reason, activatesAfter) => {
     const made = timesOfNewKey(reason, T0, policy);
     const activates = T0 + activatesAfter * 1_000;
     const sealsUntil = activates + (86_400 + 23_400) * 1_000;
@@ -99,7 +99,7 @@ describe('the schedule', () => {
     }
   });
 
-  test('a member that reads a planned key in time has waited before it is active: propagation − 2 R − S', () => {
+  test('a member that has read a planned key waits before it seals with that key: propagation − 2 R − S', () => {
     expect(lateWaitMs(policy)).toBe((4_500 - 600 - 300) * 1_000);
   });
 

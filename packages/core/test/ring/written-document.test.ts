@@ -57,7 +57,7 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(second, third, first))).toBe(false);
   });
 
-  test('a document lacks a known key, until that has expired', () => {
+  test('a document without a known key lacks it until the key has expired', () => {
     expect(lacksOf(documentWith(first))).toBe(true);
     expect(lacksOf(documentWith())).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
@@ -102,7 +102,7 @@ describe('the missing facts of a document', () => {
     }
   });
 
-  test('a document lacks a known wrap, while there is room for that', () => {
+  test('a document without a known wrap lacks it only while there is room for it', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
     expect(lacksOf(documentWith(first, second), rich)).toBe(true);

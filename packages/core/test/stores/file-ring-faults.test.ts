@@ -319,7 +319,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     expect(await isFree()).toBe(false);
   });
 
-  test('a lock holder that did not know its own start may live as long as its process id is in use', async () => {
+  test('a lock holder that did not know its start time counts as alive while its process id is in use', async () => {
     answer(/^\/proc\/self\/stat$/, systemError('EACCES'));
     await leave();
     system.before = undefined;
@@ -364,7 +364,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     [10_000, false],
     [10_001, true],
-  ])('a foreign file in the lock %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
+  ])('a lock whose foreign file is %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
     const left = await leave(() => 'foreign');
     utimesSync(left, 1_000, 1_000);
     system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);

@@ -265,7 +265,7 @@ describe('tokens of the Python SDK', () => {
     (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
   ) as [DataKey, DataKey];
 
-  test('a Python token is unsealed under the right one of two keys that share a fingerprint, and under neither after a change (F16)', () => {
+  test('a Python token is unsealed under the right one of two keys that share a fingerprint, and under neither once changed (F16)', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {

@@ -91,7 +91,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
 });
 
 describe('a salt (F2)', () => {
-  test('a salt depends on the time by either clock, the process and the last tag besides the random source', () => {
+  test('a salt depends on both clocks, the process and the last tag, in addition to the random source', () => {
     function saltAt(moment: Moment, before: readonly Moment[] = []): string {
       const state = stateWith();
       for (const earlier of before) sealerOver(state).seal(NOTHING, earlier);
@@ -152,7 +152,7 @@ describe('the end of a salt (F1)', () => {
     return salts.at(-1) !== salts.at(-2);
   }
 
-  test('a salt ends after a pause of more than one second by the monotonic clock, not of one second', () => {
+  test('a salt ends after a pause of more than one second by the monotonic clock, not of exactly one second', () => {
     expect(resalts(FROZEN, after(FROZEN, 1_000))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_000n))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_001n))).toBe(true);
@@ -212,7 +212,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('clones use no (salt, nonce) twice if only their wall clocks differ, by 1 ms', () => {
+  test('clones that differ only in their wall clocks, by 1 ms, use no (salt, nonce) pair twice', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => ({ ...after(FROZEN, i), wallMs: FROZEN.wallMs + i + (who === 'a' ? 0 : 1) }),

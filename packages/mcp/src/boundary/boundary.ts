@@ -87,7 +87,7 @@ export class RequestStateBoundary implements Boundary {
 
   async unseal(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
-    // The token is not decoded at all: an attacker chooses it, and no codec accepts one of this length.
+    // An attacker can choose the token, so one that is too long for every codec is not even decoded.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
     const prepared = await prepareFor(request, this.#policy.codec, wire);
     const payload = this.#unseal(wire, prepared);

@@ -15,8 +15,8 @@ export interface MemorySingleUseOptions {
   /** Largest number of redeemed tokens to remember, 1 to 10 000 000. Default: 100 000, about 15 MB. */
   readonly maxTokens?: number;
   /**
-   * How long a token is remembered after it expires: give the value of the ring's policy. Seconds, 0 to 86 400.
-   * Default: 300.
+   * How long a token is remembered after it expires: set it to `clockSkewSeconds` of the ring's policy. Seconds, 0 to
+   * 86 400. Default: 300.
    */
   readonly clockSkewSeconds?: number;
   /** Source of time. Default: the system clock. */
@@ -24,8 +24,8 @@ export interface MemorySingleUseOptions {
 }
 
 /**
- * Remembers redeemed tokens in the memory of this process. Use it for a server with one process: other processes, and
- * the same one after a restart, do not know which tokens were redeemed.
+ * Remembers redeemed tokens in the memory of this process. Use it only for a server that runs as one process: other
+ * processes, and this one after a restart, do not know which tokens have been redeemed.
  *
  * The store evicts nothing: a full store rejects with {@link SingleUseStoreFullError}, and the boundary refuses the token.
  *

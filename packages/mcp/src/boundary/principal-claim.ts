@@ -8,7 +8,7 @@ const TAG_BYTES = 16;
 
 /**
  * The principal claim: b64url(salt[8] ‖ SHA-256("mcp/request-state/principal:" ‖ salt ‖ principal)[0..16)), as
- * `_principal_claim` in the MCP Python SDK. The salt hides that two tokens belong to the same user.
+ * `_principal_claim` in the MCP Python SDK. The salt hides whether two tokens belong to the same user.
  */
 export function principalClaim(principal: string, salt: Uint8Array): string {
   return claimBytes(principal, salt).toString('base64url');

@@ -22,7 +22,7 @@ type Sealed =
   | `without ${'an issuer' | 'a subject' | 'an issuer or subject'}`
   | `with the subject as client id${'' | ' and without an issuer'}`;
 
-/** The principals that a state of the same user has when another server determines the parts in another way. */
+/** The principals that a state of the same user can have if another server determines the parts differently. */
 function variantsOf([client, issuer, subject]: Parts): readonly (readonly [PrincipalDifference, Parts])[] {
   const id = subject ?? client;
   return [
@@ -48,7 +48,7 @@ export function principalDifference(claim: string, principal: string): Principal
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
-/** The missing parts of the request: a part that only the state has cannot be guessed. */
+/** The difference if no variant matches: only which parts the request lacks is known, nothing about the state. */
 function unknownDifference([, issuer, subject]: Parts): PrincipalDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;

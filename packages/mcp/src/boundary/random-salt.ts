@@ -2,7 +2,10 @@ import { randomFillSync } from 'node:crypto';
 
 const DRAWS = 256;
 
-/** Returns `bytes` random bytes per call, from a pool: a call to the generator costs more than the rest of a claim. */
+/**
+ * Returns a function that returns `bytes` random bytes per call, from a pool: a call to the generator would cost more
+ * than the rest of the work for a claim.
+ */
 export function saltSource(bytes: number): () => Uint8Array {
   const pool = Buffer.alloc(bytes * DRAWS);
   let next = pool.length;

@@ -9,14 +9,14 @@ import type { CarrierMethod } from './request-identity.ts';
  *
  * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
  * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also for a payload that
- *   does not hold valid claims. In the formats of mcp.d, which give no reasons, `authentication failed` covers all of
- *   them.
+ *   does not hold valid claims. The formats of mcp.d give no reasons: with them, `authentication failed` also covers
+ *   the other two, expired tokens, and tokens with another binding.
  * - `seal unavailable` (outbound): no key may seal now; `codecReason` is the reason.
  * - `codec error`: the codec threw another error, or returned a value of the wrong type.
- * - `minted in the future` · `expired`: the times in the claims.
- * - `request binding`: another method, target or arguments.
- * - `arguments too large`: the canonical JSON of the arguments has more than 16 777 216 characters, the most that a state
- *   is bound to.
+ * - `minted in the future` · `expired`: according to the times in the claims.
+ * - `request binding`: the token is for another method, target or arguments, or the request cannot be bound.
+ * - `arguments too large`: the canonical JSON of the arguments has more than 16 777 216 characters, so no state can be
+ *   bound to them.
  * - `audience`: the token is for another service.
  * - `principal binding error`: `bindPrincipal` threw, or returned neither a string nor null; or the request has no subject
  *   and `requireSubject` is set.
@@ -80,7 +80,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Denies on error: an unexpected error is a refusal too. */
+/** Fails closed: an unexpected error becomes a refusal as well. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   return new Refusal(error instanceof SealUnavailableError ? 'seal unavailable' : 'codec error', error);
@@ -98,7 +98,7 @@ export interface WireError extends Error {
   readonly data?: { readonly reason: string };
 }
 
-/** The answer to every token that is refused, for every reason (JSON-RPC invalid params). */
+/** The answer to every refused token, whatever the reason (JSON-RPC invalid params). */
 export function invalidRequestStateError(): WireError {
   return Object.assign(new Error('Invalid or expired requestState'), {
     code: -32602,

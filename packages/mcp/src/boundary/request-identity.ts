@@ -48,7 +48,7 @@ export function requestIdentity(method: CarrierMethod, params: unknown): Request
   return new PrintedIdentity(method, target, printed(isFalsyInPython(args) ? {} : args));
 }
 
-/** The arguments as they are now. They are hashed only when a state is bound to them. */
+/** The arguments as they were at construction. They are hashed only when a state is bound to them. */
 class PrintedIdentity implements RequestIdentity {
   readonly method: CarrierMethod;
   readonly target: string;

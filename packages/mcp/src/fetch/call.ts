@@ -36,7 +36,7 @@ export class Call implements BoundaryRequest {
     return ownMember(this.#message, 'id');
   }
 
-  /** Puts the plaintext in place of the token. @throws {WireError} the answer to a token that is refused. */
+  /** Replaces the token in the message with its plaintext. @throws {WireError} the answer if the token is refused. */
   async unseal(): Promise<void> {
     const params: object = Object(ownMember(this.#message, 'params'));
     const wire = ownMember(params, 'requestState');
@@ -51,20 +51,20 @@ export class Call implements BoundaryRequest {
     else Reflect.deleteProperty(params, 'inputResponses');
   }
 
-  /** The result with a token in place of the plaintext. @throws {WireError} the answer when the state must not be sent. */
+  /** The result, with its state sealed. @throws {WireError} the answer if the state must not be sent. */
   async sealed(result: unknown): Promise<unknown> {
     if (!isInputRequired(result)) {
       return this.#guard.complete(this.method, result, this.#carried);
     }
     const state = result['requestState'];
     if (state === undefined) return result;
-    // Servers whose JSON library writes absent members have no state here; the schema of a client refuses null.
+    // Some JSON libraries write absent members as null, which the schema of a client refuses.
     if (state === null) return withoutState(result);
     if (typeof state !== 'string') {
       throw this.#guard.refuseOutbound(this.method, new Refusal('non-string requestState'));
     }
     await this.#bind();
-    // Printed without the member if there is no token.
+    // If there is no token, the value is undefined, and JSON leaves the member out.
     return { ...result, requestState: await this.#guard.seal(this, state, this.#round) };
   }
 
@@ -112,7 +112,7 @@ export function carriesState(message: unknown): boolean {
   return state !== undefined && state !== null;
 }
 
-/** Whether a value is a message of JSON-RPC. */
+/** Whether a value looks like a JSON-RPC message. */
 export function isRpc(value: unknown): boolean {
   return ownMember(value, 'jsonrpc') !== undefined || ownMember(value, 'method') !== undefined;
 }

@@ -1,8 +1,8 @@
 import { types } from 'node:util';
 
 /**
- * Bytes that arrive in parts. They are copied into one array: a part has as little as one byte, and as an object of its own
- * takes hundreds.
+ * Bytes that arrive in parts. They are copied into one array, because a part can be a single byte, which takes hundreds
+ * of bytes as a separate object.
  */
 export class GatheredBytes {
   #room: Uint8Array = new Uint8Array(0);
@@ -12,7 +12,7 @@ export class GatheredBytes {
     return this.#size;
   }
 
-  /** @throws {TypeError} for a part that is not bytes: a stream may have any. */
+  /** @throws {TypeError} for a part that is not bytes: a stream can deliver any value. */
   add(part: Uint8Array): void {
     if (!types.isUint8Array(part)) throw new TypeError('a part of a body is not bytes');
     const size = this.#size + part.byteLength;
@@ -25,7 +25,7 @@ export class GatheredBytes {
     this.#size = size;
   }
 
-  /** The bytes so far. Changed by nothing that is added later. */
+  /** The bytes so far. Later additions do not change them. */
   get bytes(): Uint8Array {
     return this.#room.subarray(0, this.#size);
   }

@@ -21,7 +21,7 @@ interface Exchange {
   readonly handle: (request: Request) => Promise<Response>;
 }
 
-/** Guards the requests and answers of one handler. */
+/** Guards the requests and responses of one handler. */
 export class GuardedFetch {
   readonly #guard: StateGuard;
   readonly #limits: Limits;
@@ -65,8 +65,8 @@ export class GuardedFetch {
   }
 
   /**
-   * Whether messages other than a carrier's request may reach the handler. A batch may hold no state: the protocol revision
-   * with states has no batches.
+   * Whether messages other than a single request of a carrier method may reach the handler. A batch must not hold a
+   * state, because the protocol revision that has states has no batches.
    */
   #mayPass(messages: readonly unknown[]): boolean {
     const method = messages.filter(carriesState).map(carrierMethodOf).find(isCarrierMethod);
@@ -147,11 +147,11 @@ export class GuardedFetch {
   }
 
   #tooLarge(): void {
-    this.#guard.report(`an answer has more than ${this.#limits.maxResponseBytes} bytes`);
+    this.#guard.report(`a response has more than ${this.#limits.maxResponseBytes} bytes`);
   }
 
   #unreadable(call: Call | undefined): Response {
-    this.#guard.report('an answer cannot be read: it must be JSON or server-sent events, in UTF-8, not compressed');
+    this.#guard.report('a response cannot be read: it must be JSON or server-sent events, in UTF-8, not compressed');
     return this.#unsent(call);
   }
 

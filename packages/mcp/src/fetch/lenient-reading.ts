@@ -2,9 +2,10 @@ import { CARRIER_METHODS } from '../boundary/request-identity.ts';
 import { ownMember } from '../shared/own-member.ts';
 
 /*
- * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take
- * the first of two members with one name. A text that this package cannot read, or reads differently, may still be a
- * request to the handler. A member that another parser finds is in the text, with or without escapes.
+ * Parsers differ: Python's accepts NaN and UTF-16, Ruby's accepts comments, Go's matches the name of a member
+ * regardless of case, and some use the first of two members with the same name. A text that this package cannot read,
+ * or reads differently, can still be a request to the handler. A member that another parser finds is in the text, with
+ * or without escapes.
  */
 
 /** Whether a parser of the handler could find, in this text, a request whose result may carry a state. */
@@ -50,16 +51,16 @@ export function isMisleading(message: unknown): boolean {
 }
 
 function resembles(key: string, lookalikes: Lookalikes): boolean {
-  // A handler that copies an object with `Object.assign` inherits the members of one with this name.
+  // If a handler copies an object with `Object.assign`, the copy inherits the members of a member with this name.
   if (key === '__proto__') return true;
   const name = lookalikes.get(folded(key));
   return name !== undefined && name !== key;
 }
 
-/** No spelling of a name is longer: NFKC makes no letter of several characters. */
+/** No spelling of a name is longer than this, because NFKC does not join several characters into one letter. */
 const LONGEST_SPELLING = 100;
 
-/** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
+/** Go also folds letters outside ASCII: U+017F is an `s`, and U+212A is a `k`. */
 function folded(key: string): string {
   const name = key.replace(/\0[^]*/, '');
   // NFKC reorders accents in quadratic time, which takes hours for a request of a few megabytes.

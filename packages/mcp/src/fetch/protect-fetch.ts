@@ -16,43 +16,46 @@ const DEFAULT_MAX_REQUEST_BYTES = 4_194_304;
 const DEFAULT_MAX_RESPONSE_BYTES = 67_108_864;
 const LARGEST_MAX_BYTES = 1_073_741_824;
 
-/** A handler of web-standard requests, with the further arguments of its runtime. */
+/** A handler of web-standard requests, with any further arguments that its runtime passes. */
 export type FetchHandler<Rest extends readonly unknown[] = readonly []> = (
   request: Request,
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** The user of a request: the access token that was verified, another string, or null for none. */
+/** The user of a request: the `AuthInfo` of the verified access token, any other string, or null for no user. */
 export type FetchPrincipal = AuthInfo | string | null | undefined;
 
 /** Options of {@link protectFetch}. */
 export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly []> {
-  /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
+  /** The audience, required if the policy has none, ignored otherwise; null for tokens without an audience. */
   readonly audience?: string | null;
   /**
-   * Returns who sent the request. Verify the access token here, or use one that was verified before: an unverified
-   * token names any user. From `AuthInfo` the principal is the one of {@link authenticatedPrincipal}, which servers
-   * with `protectRequestState` accept as well. Called only for requests that carry a state, or whose result does. With
-   * null instead of a function, no state is bound to a principal. Required, unless `bindPrincipal` of the policy is
-   * null.
+   * Returns who sent the request. Verify the access token here, or use one that has already been verified: an
+   * unverified token can name any user. An `AuthInfo` gives the same principal as {@link authenticatedPrincipal}, so
+   * servers with `protectRequestState` accept the states as well. Called only for requests that carry a state, or whose
+   * result does. With null instead of a function, no state is bound to a principal. Required unless `bindPrincipal` of
+   * the policy is null.
    */
   readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
   /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in the SDK. */
   readonly maxRequestBytes?: number;
-  /** Largest JSON answer, and largest server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
+  /** Largest JSON response, and largest server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
   readonly maxResponseBytes?: number;
-  /** Called with each failure and refusal, as `onerror` of an SDK server. Holds no part of a token or a state. */
+  /**
+   * Called with each failure and refusal, like `onerror` of an SDK server. The error holds no part of a token or state.
+   */
   readonly onerror?: (error: Error) => void;
 }
 
 /**
  * Protects an MCP server behind a web-standard handler, whichever framework it uses: seals every `requestState` in the
- * answers of `handler`, JSON and server-sent events, and verifies every `requestState` in requests before `handler` gets
- * them. The handler reads and returns plaintext. Refusals are the same as with `protectRequestState`.
+ * responses of `handler` (JSON and server-sent events), and verifies every `requestState` in requests before `handler`
+ * gets them. The handler reads and returns plaintext. Refusals are the same as with `protectRequestState`.
  *
- * Requests that are not JSON-RPC reach the handler unchanged. Give it the request before its body is read.
+ * Requests that are not JSON-RPC reach the handler unchanged. Pass each request to the returned function before its
+ * body is read.
  *
- * @throws {TypeError} for a wrong or unknown option, and if the audience or `bindPrincipal` is missing.
+ * @throws {TypeError} for an invalid or unknown option, and if the audience or `bindPrincipal` is missing.
  * @throws {RangeError} for a limit out of range.
  *
  * @example
@@ -99,7 +102,7 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
 /** @throws {TypeError} for a body that was read before: what the handler gets would not be verified. */
 function refuseParsed(request: Request, options: unknown): void {
   if (request.bodyUsed || ownMember(options, 'parsedBody') !== undefined) {
-    throw option.typeError(`${OWNER}: the body of the request was read before; pass the request as it arrived`);
+    throw option.typeError(`${OWNER}: the body of the request has already been read; pass the request as it arrived`);
   }
 }
 

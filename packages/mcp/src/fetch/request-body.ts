@@ -4,14 +4,14 @@ import { mayBeCarrier } from './lenient-reading.ts';
 
 /** The first bytes of a message's JSON: `{`, `[`, and `/` or `#` of a comment. */
 const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f, 0x23];
-/** The bytes of what may precede a message: byte order marks, and in UTF-8 the white space that many languages remove. */
+/** Bytes that can precede a message: byte order marks, and the UTF-8 of white space that many languages remove. */
 const SKIPPED: ReadonlySet<number> = new Set(
   Buffer.from(
     'feff efbbbf c285 c2a0 e19a80 e28080 8182838485868788898a a8a9af e2819f e38080'.replaceAll(' ', ''),
     'hex',
   ),
 );
-/** Some parsers skip control characters, too. */
+/** Some parsers also skip control characters. */
 const SPACE = 0x20;
 
 /** The content of a request. */
@@ -94,7 +94,7 @@ function withRest(request: Request, read: Uint8Array, reader: ReadableStreamDefa
   return carriedOver(request, new Request(request, { method, headers, body, duplex: 'half' }));
 }
 
-/** The same request; one for a stream of events requests an uncompressed one. */
+/** The same request; if it asks for a stream of events, it no longer accepts a compressed response. */
 function acceptingPlain(request: Request): Request {
   const { headers } = request;
   if (!headers.has('accept-encoding') || headers.get('accept')?.includes('text/event-stream') !== true) return request;
@@ -107,7 +107,7 @@ function plainHeaders(request: Request): Headers {
   return headers;
 }
 
-/** Frameworks pass on the access token as a property of the request. */
+/** Copies the properties of the request, because frameworks pass on the access token in one of them. */
 function carriedOver(from: Request, to: Request): Request {
   for (const key of Object.keys(from)) Reflect.set(to, key, Reflect.get(from, key));
   return to;
@@ -117,7 +117,7 @@ function carriedOver(from: Request, to: Request): Request {
 export function refusedEncoding(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';
-  // Every one, also in quotation marks: parsers differ in which one counts.
+  // Checks every charset, with or without quotation marks, because parsers differ in which one they use.
   const charsets = (headers.get('content-type') ?? '').toLowerCase().split('charset').slice(1);
   return charsets.every((charset) => /^\s*=\s*("(utf-?8|us-ascii)"|utf-?8|us-ascii)\s*(;|$)/.test(charset))
     ? undefined

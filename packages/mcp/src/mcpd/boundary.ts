@@ -23,7 +23,7 @@ export class McpdBoundary implements Boundary {
     this.#policy = policy;
   }
 
-  /** The target only: these token formats do not bind arguments. */
+  /** Leaves the digest empty: these token formats do not bind arguments. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity {
     return { method, target: requestTarget(method, params), digest: '' };
   }

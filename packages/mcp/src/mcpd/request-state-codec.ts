@@ -16,7 +16,7 @@ const OWNER = 'createMcpdRequestStateCodec';
 const MIN_KEY_BYTES = 32;
 const DEFAULT_TTL_SECONDS = 300;
 
-/** The names of {@link McpdRequestStateCodecOptions}. */
+/** The names of the options in {@link McpdRequestStateCodecOptions}. */
 export const CODEC_OPTIONS: readonly string[] = [
   'key',
   'allowEphemeral',
@@ -37,7 +37,10 @@ export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
  * `codec`, for new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
  */
 export interface McpdRequestStateCodecOptions {
-  /** The secret of mcp.d: at least 32 bytes, or a string (its UTF-8). Copied. Without `key` and `codec`, a new random key. */
+  /**
+   * The secret of mcp.d: at least 32 bytes, or a string, which is encoded as UTF-8. Copied. Default without `codec`: a
+   * new random key.
+   */
   readonly key?: Uint8Array | string;
   /**
    * Whether an empty `key` counts as absent, as in mcp.d: the codec then makes a random key for this process, and emits a
@@ -47,7 +50,7 @@ export interface McpdRequestStateCodecOptions {
   readonly allowEphemeral?: boolean;
   /** A codec of `createKmsCodec`: the secrets are derived from the keys of its ring. */
   readonly codec?: KmsCodec;
-  /** With `codec`, a key; with `key`, a codec. */
+  /** Accepts tokens and makes none: a key if `codec` is given, a codec if `key` is given. */
   readonly alsoAccept?: Uint8Array | string | KmsCodec;
   /** `signed`: clients can read the state. `encrypted`: they cannot. Tokens of the other mode are refused. Default: `signed`. */
   readonly mode?: McpdMode;
@@ -59,10 +62,11 @@ export interface McpdRequestStateCodecOptions {
   /** How long a token is accepted. Seconds, whole, above 0, not longer than the codec's `tokenLifetimeSeconds`. Default: 300. */
   readonly ttlSeconds?: number;
   /**
-   * The revision of signed tokens with a fixed key. Until June 2026, mcp.d signed payloads with the key of the bind tags,
-   * which clients see: if a subject looks like a payload, its bind tag is a forged signature of that payload. `2026-06`
-   * makes such tokens and accepts both revisions: use it only while servers of that revision, or their tokens, are in use.
-   * Tokens with keys of a ring are always `current`. Default: `current`.
+   * The revision of signed tokens with a fixed key. Until June 2026, mcp.d signed payloads with the same key as the
+   * bind tags. Clients can read those tags: if a subject looks like a payload, its bind tag is a valid signature of
+   * that payload, and so a forgery. `2026-06` makes tokens of that kind and accepts both revisions: use it only while
+   * servers of that revision, or their tokens, are in use. Tokens with keys of a ring are always `current`. Default:
+   * `current`.
    */
   readonly revision?: McpdRevision;
   /** Source of time. Default: the system clock. */
@@ -109,10 +113,10 @@ export interface McpdRequestStateCodec {
 }
 
 /**
- * The codec of mcp.d's `secureRequestState`, with the same two token formats: each accepts the tokens of the other.
+ * The codec of mcp.d's `secureRequestState`, with the same two token formats. Both accept each other's tokens.
  *
- * Nonces are random: a key encrypts at most 2^32 tokens, and each codec counts its own. If all servers can read Sealring's
- * own tokens, use `RequestStateSecurity` instead.
+ * Nonces are random, so a key encrypts at most 2^32 tokens; each codec counts only those that it makes. If all servers
+ * can read Sealring's own tokens, use `RequestStateSecurity` instead.
  *
  * To move from a key to a ring without losing a token, deploy three times: `{ key, alsoAccept: codec }`, then
  * `{ codec, alsoAccept: key }`, then, after `ttlSeconds`, `{ codec }`.
@@ -227,7 +231,7 @@ function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<
   return fixed('key', generateEphemeralKey());
 }
 
-/** Replaces an empty key by a random one, if that is allowed. */
+/** Replaces an empty key with a random one, if that is allowed. */
 function keyOf({ key, allowEphemeral = false }: Record<string, unknown>): unknown {
   const isAllowed = option.flag(OWNER, 'allowEphemeral', allowEphemeral);
   const isEmpty = key === '' || (types.isUint8Array(key) && key.length === 0);

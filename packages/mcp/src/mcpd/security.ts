@@ -19,8 +19,8 @@ const KNOWN = [...CODEC_OPTIONS, 'subject', 'maxTokenLength', 'onReject'];
 /** Options of {@link createMcpdRequestStateSecurity}. */
 export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOptions {
   /**
-   * Returns the subject that a state belongs to, synchronously. All requests with null share the same, empty subject.
-   * Default: the `extra.sub` of the access token.
+   * Returns, synchronously, the subject that a state belongs to. Requests for which it returns null share the empty
+   * subject. Default: the `extra.sub` of the access token.
    */
   readonly subject?: (ctx: ServerContext) => string | null;
   /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
@@ -34,8 +34,9 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
  * the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again. The refusal is
  * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *
- * Use it for fleets with mcp.d servers. A token is bound to subject, method and name, but not to arguments and
- * audience: give each service its own key or ring, and use `RequestStateSecurity` wherever all servers support it.
+ * Use it for fleets with mcp.d servers. A token is bound to what `binding` selects, at most subject, method and name,
+ * but never to arguments or audience: give each service its own key or ring, and use `RequestStateSecurity` wherever
+ * all servers support it.
  *
  * @throws {TypeError} or {RangeError} as `createMcpdRequestStateCodec` does, and for invalid values of the other options.
  *

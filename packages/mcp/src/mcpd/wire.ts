@@ -28,7 +28,10 @@ export interface McpdKeys {
   readonly cipher: KeyObject;
   readonly bind: KeyObject;
   readonly payload: KeyObject;
-  /** Key for the HMAC of the payload in each nonce: nonces then differ even if the random generator repeats its output. */
+  /**
+   * Key for the HMAC of the payload that is mixed into each nonce: the nonces of different payloads then differ even if
+   * the random generator repeats its output.
+   */
   readonly nonce: KeyObject;
   readonly revision: McpdRevision;
 }

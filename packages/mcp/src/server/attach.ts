@@ -18,7 +18,7 @@ const OWNER = 'protectRequestState';
 
 /** Options of {@link protectRequestState}. */
 export interface ProtectRequestStateOptions {
-  /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
+  /** The audience, required if the policy has none, ignored otherwise; null for tokens without an audience. */
   readonly defaultAudience?: string | null;
   /**
    * Whether to protect handlers that are registered already, for a server that a framework constructs. Replaces them in the
@@ -53,12 +53,12 @@ const PROTECTED = Symbol('sealring.protected');
  * Call it before you register anything, or with `adopt: true` before you connect the server. An `McpServer` with
  * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it.
  * Your own `ServerOptions.requestState.verify` runs first and gets the sealed token; it must accept the token and
- * return nothing. For a handler that was adopted, that hook runs second and gets the state.
+ * return nothing. For an adopted handler, the hook runs second and gets the plaintext state.
  *
  * @returns `server`, the same object.
- * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected or,
- *   without `adopt`, has a handler for one of the methods; for an unknown option; and if neither the policy nor `defaultAudience` gives an
- *   audience.
+ * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected
+ *   or, without `adopt`, has a handler for one of the methods; for an unknown option; and if neither the policy nor
+ *   `defaultAudience` specifies an audience.
  *
  * @example
  * ```ts
@@ -83,7 +83,7 @@ export function protectRequestState<T extends McpServer | Server>(
   return server;
 }
 
-/** Methods that the `Server` of both SDKs has; the `Server` of 1.x has no `getNegotiatedProtocolVersion`. */
+/** Methods of `Server` in SDK 1.x and later; `getNegotiatedProtocolVersion` exists only in 2.0 and later. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 
@@ -164,7 +164,10 @@ class Interposed implements Watcher {
     this.#guardFallback();
   }
 
-  /** Guards handlers as the SDK stored them: with its checks, and with its rounds in process for clients of the 2025 era. */
+  /**
+   * Guards handlers in the form in which the SDK stored them: including its checks, and the rounds that it runs in
+   * process for clients of a 2025 revision.
+   */
   adopt(registered: Registered): void {
     for (const method of CARRIER_METHODS) {
       const handler = registered.get(method);
@@ -177,7 +180,7 @@ class Interposed implements Watcher {
   mayEnter(message: unknown): boolean {
     const isFallbackGuarded = this.#guardFallback();
     const method: unknown = Reflect.get(Object(message), 'method');
-    // Other methods ignore it, as in the MCP Python SDK.
+    // Other methods ignore a `requestState`, as in the MCP Python SDK.
     if (!isCarrierMethod(method) || !carriesState(message)) return true;
     if (this.#methods.has(method) || (isFallbackGuarded && !hasHandler(this.#server, method))) return true;
     this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
@@ -217,7 +220,7 @@ class Interposed implements Watcher {
 
   /**
    * Wraps the fallback handler, which the SDK calls for a method without a handler. A fallback that is assigned later
-   * is wrapped at the next message: a setter on the server would make every access to it slow.
+   * is wrapped at the next message, because a setter on the server would slow down every access to the server.
    * @returns whether no unguarded fallback is left.
    */
   #guardFallback(): boolean {
@@ -240,7 +243,7 @@ interface Identified {
   readonly parsed: unknown;
 }
 
-/** A schema may change the arguments. A token is bound to the arguments as sent, so they are read before the schema. */
+/** A token is bound to the arguments as they were sent, so they are read before a schema, which can change them. */
 function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
   const standard: unknown = Reflect.get(Object(params), '~standard');

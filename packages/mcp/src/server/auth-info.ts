@@ -30,7 +30,7 @@ export function authInfoOf({ token, claims }: VerifiedAccessToken): AuthInfo {
   const expiresAt = expiryOf(claims);
   return {
     token,
-    // Python's `or`: an empty text counts as none. A later claim is read only if it is needed.
+    // As with Python's `or`, an empty string counts as absent, and a later claim is read only if it is needed.
     clientId: textOf(claims, 'client_id') || textOf(claims, 'azp') || subject || 'unknown',
     scopes: scopesOf(claims),
     ...(expiresAt === undefined ? {} : { expiresAt }),

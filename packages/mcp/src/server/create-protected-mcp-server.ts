@@ -28,9 +28,9 @@ export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
 /**
  * Creates an `McpServer` that is protected before its first handler is registered.
  *
- * @throws {TypeError} for an unknown option, an option of the wrong type, and for `serverOptions.requestState.verify`,
- *   which would run first and get the sealed token.
- * @throws {RangeError} for an empty name of the server.
+ * @throws {TypeError} for an unknown option, for an option of the wrong type, and for
+ *   `serverOptions.requestState.verify`, which would run first and get the sealed token.
+ * @throws {RangeError} if `serverInfo.name` is empty.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ export function createProtectedMcpServer<T extends McpServer>(options: Protected
       `${OWNER}: serverOptions.requestState.verify must be left out: it would get the sealed token`,
     );
   }
-  // The constructor of the class registers handlers for these three, before the server could be protected.
+  // The constructor registers handlers for these three capabilities, before the server can be protected.
   const { tools, resources, prompts, ...others } = serverOptions?.capabilities ?? {};
   const server = new ServerClass(serverInfo, { ...serverOptions, capabilities: others });
   protectRequestState(server, security, { defaultAudience: name });

@@ -3,8 +3,8 @@ import type { RejectEvent } from '../boundary/refusal.ts';
 import type { CarrierMethod } from '../boundary/request-identity.ts';
 
 /**
- * The events of this package, by their channel of `node:diagnostics_channel`. They hold no part of a token, a state or a
- * principal.
+ * The events of this package, by the name of their `node:diagnostics_channel` channel. They contain no part of a token,
+ * a state or a principal.
  */
 export interface BoundaryEvents {
   /** A state was sealed. */

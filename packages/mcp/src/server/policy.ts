@@ -7,7 +7,7 @@ import { expectAttachment } from './unattached-warning.ts';
 /** What the server does when a token is refused; see {@link RequestStatePolicyOptions.onInvalid}. */
 export type OnInvalid = 'reject' | 're-elicit' | 're-elicit-any';
 
-/** The common parts of every checked policy, for every token format. */
+/** What all checked policies have in common, whatever their token format. */
 export interface SecurityPolicy {
   readonly bindPrincipal: ((ctx: ServerContext) => unknown) | null;
   readonly requireSubject: boolean;
@@ -19,7 +19,7 @@ export interface SecurityPolicy {
   boundaryFor(audience: string | null): Boundary;
 }
 
-/** A policy of another token format, already checked: a security is made from it instead of from options. */
+/** A checked policy for another token format: `RequestStateSecurity` is constructed from it instead of from options. */
 export class CheckedPolicy {
   readonly policy: SecurityPolicy;
 
@@ -46,7 +46,7 @@ export function policyOf(security: unknown): SecurityPolicy {
   return policy;
 }
 
-/** The audience in force. @throws {TypeError} if neither the policy nor the option `name` gives one. */
+/** The effective audience. @throws {TypeError} if neither the policy nor the option `name` specifies one. */
 export function resolveAudience(
   owner: string,
   name: string,

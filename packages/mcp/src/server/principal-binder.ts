@@ -12,9 +12,9 @@ const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
 
 /**
  * Returns the function that determines the principal of a request. With the default `bindPrincipal`, an access token
- * without a subject is reported once for each client, on the channel `sealring:principal-without-subject`, and a request
- * whose access token did not reach the SDK by a process warning. With `requireSubject` the function throws instead, also
- * for a request without an access token.
+ * without a subject is reported once for each client, on the channel `sealring:principal-without-subject`, and a
+ * process warning reports a request whose access token did not reach the SDK. With `requireSubject`, the function
+ * throws instead; it also throws for a request without an access token.
  */
 export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) => unknown {
   const { bindPrincipal } = policy;

@@ -22,8 +22,8 @@ export interface RequestStatePolicyOptions {
   /** How long a token is accepted after it was sealed. Seconds, a finite number above 0. Default: 600. */
   readonly ttlSeconds?: number;
   /**
-   * The service that the tokens are for: tokens of another service under the same keys are refused. Default: the
-   * `defaultAudience` of `protectRequestState`, or the server's name with `createProtectedMcpServer`.
+   * The service that the tokens are for: tokens that another service sealed with the same keys are refused. Default:
+   * the `defaultAudience` of `protectRequestState`, or the server's name with `createProtectedMcpServer`.
    */
   readonly audience?: string;
   /**
@@ -31,7 +31,7 @@ export interface RequestStatePolicyOptions {
    * no state is bound to a principal. Default: {@link authenticatedPrincipal}.
    */
   readonly bindPrincipal?: ((ctx: ServerContext) => string | null) | null;
-  /** With a store, a token is redeemed at most once, across all servers that share the store. Default: none. */
+  /** Ensures that each token is redeemed at most once, across all servers that share the store. Default: none. */
   readonly singleUse?: SingleUseStore;
   /**
    * What to do when a token is refused. `reject`: answer with error -32602. `re-elicit`: for an expired token or an
@@ -44,15 +44,15 @@ export interface RequestStatePolicyOptions {
   /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /**
-   * Whether to refuse every state of a request without a subject: one without an access token, or whose token has no
-   * subject or an empty one. Such a state would be bound to the OAuth client, which all users of an application share.
+   * Whether to refuse every state of a request that has no subject: it has no access token, or the token's subject is
+   * missing or empty. Such a state would be bound at most to the OAuth client, which all users of an application share.
    * Emits one process warning, code `SEALRING_NO_SUBJECT`. Requires the default `bindPrincipal`; for a server without
-   * users set `bindPrincipal: null` instead. Default: false.
+   * users, set `bindPrincipal: null` instead. Default: false.
    */
   readonly requireSubject?: boolean;
   /**
-   * How far in the future the time of a token may be: the tolerance for clock differences between servers. The ring has a
-   * separate tolerance, `clockSkewSeconds`. Seconds, 0 to 3 600. Default: 60.
+   * How far in the future a token may have been sealed, by this server's clock: the tolerance for clock differences
+   * between servers. The ring has a separate tolerance, `clockSkewSeconds`. Seconds, 0 to 3 600. Default: 60.
    */
   readonly futureSkewSeconds?: number;
   /** Source of time. Default: the system clock. */
@@ -90,8 +90,8 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
  */
 export class RequestStateSecurity {
   /**
-   * @throws {TypeError} for an unknown option, an option of the wrong type, or unless exactly one of `keys` and `codec` is
-   *   given.
+   * @throws {TypeError} for an unknown option or one of the wrong type, and if both or neither of `keys` and `codec`
+   *   are given.
    * @throws {RangeError} for a value out of range, a `ttlSeconds` longer than the codec's `tokenLifetimeSeconds`, or a
    *   `singleUse` store whose `clockSkewSeconds` is smaller than the codec's.
    */

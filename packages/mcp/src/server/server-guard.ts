@@ -19,7 +19,7 @@ export interface GuardedServer {
 /** One request before it reaches its handler. */
 export interface GuardedRequest {
   readonly method: CarrierMethod;
-  /** The result of {@link ServerGuard.identify} before the parameters could change. */
+  /** What {@link ServerGuard.identify} returned, before the parameters could change. */
   readonly identity: RequestIdentity | Refusal;
   readonly ctx: ServerContext;
   /**
@@ -60,7 +60,7 @@ export class ServerGuard {
     const isModern = revision !== undefined && revision >= FIRST_MODERN_REVISION;
     const isReplayed = isShimmed && !isModern;
     const wire: unknown = unguarded.mcpReq.requestState();
-    // An explicit null counts as absent, as in the MCP Python SDK: a client can omit the member as well.
+    // An explicit null counts as absent, as in the MCP Python SDK: a client could just as well omit the member.
     const carried = (wire ?? null) !== null;
     const request: BoundaryRequest = {
       method,
@@ -107,7 +107,7 @@ export class ServerGuard {
 
 function withState(ctx: ServerContext, state: string | undefined): ServerContext {
   const mcpReq = { ...ctx.mcpReq };
-  // The SDK types the accessor by its caller, `requestState<T>()`, which no function honestly satisfies.
+  // The caller chooses the return type of the SDK's accessor, `requestState<T>()`, which no function can satisfy.
   Reflect.set(mcpReq, 'requestState', () => state);
   return { ...ctx, mcpReq };
 }

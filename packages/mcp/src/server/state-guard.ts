@@ -20,7 +20,9 @@ export interface Accepted {
   readonly round: Round | undefined;
 }
 
-/** Seals and verifies the states of one server by its policy, and reports refusals. Independent of the SDK. */
+/**
+ * Seals and verifies the states of one server according to its policy, and reports refusals. Independent of the SDK.
+ */
 export class StateGuard {
   readonly #policy: SecurityPolicy;
   readonly #boundary: Boundary;
@@ -78,7 +80,8 @@ export class StateGuard {
     if (ownMember(result, 'requestState') !== undefined || isPrinted(result)) {
       throw this.refuseOutbound(method, new Refusal('unsealed requestState'));
     }
-    // The only method with cacheable results. This one depends on the state, which is not part of a cache's key.
+    // Only `resources/read` has cacheable results. This result depends on the state, which is not part of the cache
+    // key.
     return carried && method === 'resources/read' ? { ...result, ttlMs: 0, cacheScope: 'private' } : result;
   }
 
@@ -106,7 +109,7 @@ export class StateGuard {
     );
   }
 
-  /** On a runtime without timers between requests, a stale codec may have to be prepared here. */
+  /** Where no timer fires between requests, the codec may have to be prepared before it can seal. */
   async #seal(request: BoundaryRequest, state: string, round: Round | undefined): Promise<string | undefined> {
     try {
       return this.#boundary.seal(request, state, round);
@@ -149,7 +152,7 @@ function isPrintedText(text: unknown): boolean {
   }
 }
 
-/** Checks the shape, as the SDK does: this package imports only the types of the SDK. */
+/** Checks the shape, as the SDK does, because this package imports only types from the SDK. */
 export function isInputRequired(result: unknown): result is Record<string, unknown> {
   return Reflect.get(Object(result), 'resultType') === 'input_required';
 }

@@ -32,8 +32,8 @@ export function markSealed(token: string): string {
 
 /**
  * The last check at the transport, in both directions. An `input_required` result is sent only if its `requestState` was
- * just sealed: this catches a handler that was registered past the wrapped methods, and a result that other middleware
- * changed. A request whose `requestState` would reach an unguarded handler is not delivered.
+ * just sealed: this catches a handler that was registered without going through the wrapped methods, and a result that
+ * other middleware changed. A request whose `requestState` would reach an unguarded handler is not delivered.
  *
  * The transport is changed in place, because the SDK recognizes its own transports by class.
  */
@@ -57,7 +57,7 @@ export function watch(transport: unknown, watcher: Watcher): void {
   };
 }
 
-/** Whether a message is a request with a `requestState`: the SDK passes it to a handler for requests only. */
+/** Whether a message is a request with a `requestState`. The SDK passes a state to a handler only for requests. */
 export function carriesState(message: unknown): boolean {
   return [member(message, 'id'), member(member(message, 'params'), 'requestState')].every(
     (one) => (one ?? null) !== null,

@@ -40,7 +40,7 @@ export function checkLifetime(owner: string, codec: object, ttlSeconds: number):
 
 /** The reason why a codec refused a token; undefined for any other failure. */
 export function codecReason(error: unknown): InvalidReason | undefined {
-  // The name decides, not the class, because the contract of codecs has no class.
+  // Compares the name and not the class, because the contract for codecs defines no class.
   if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
   const { reason } = error;
   // A codec that was ported from the MCP Python SDK says `seal`.

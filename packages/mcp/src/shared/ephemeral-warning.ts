@@ -4,6 +4,6 @@ import { warnOnce } from './warn-once.ts';
 export function warnEphemeral(): void {
   warnOnce(
     'SEALRING_EPHEMERAL',
-    'requestState is sealed with a key of this process only: no token outlives the process',
+    'requestState is sealed with a key that exists only in this process: no token outlives the process',
   );
 }

@@ -4,7 +4,7 @@ export const MCP_ERROR_CODES = ['ERR_CODEC_FAILED', 'ERR_INVALID_CLAIM', 'ERR_SI
 /** One of {@link MCP_ERROR_CODES}. */
 export type McpErrorCode = (typeof MCP_ERROR_CODES)[number];
 
-/** An error of this package; `code` distinguishes them. */
+/** Any error that this package throws; `code` identifies the class. */
 export type McpError = CodecFailedError | InvalidClaimError | SingleUseStoreFullError;
 
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
@@ -12,7 +12,10 @@ const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.
 // Registered, so that every copy of this package in a process has the same one.
 const BRAND = Symbol.for('@sealring/mcp/error');
 
-/** Makes `instanceof` true for errors of other copies of this package, too, but not for a class that extends `errorClass`. */
+/**
+ * Makes `instanceof errorClass` also true for errors of other copies of this package. Classes that extend `errorClass`
+ * keep the default behaviour.
+ */
 function brand(errorClass: { readonly prototype: Error }, code: McpErrorCode): void {
   Object.defineProperty(errorClass.prototype, BRAND, { value: code });
   Object.defineProperty(errorClass, Symbol.hasInstance, {
@@ -66,7 +69,7 @@ export class InvalidClaimError extends Error {
   }
 }
 
-/** The store holds as many tokens as it may, and none of them has expired: the token is refused. */
+/** The single-use store is full, and no token in it has expired, so a further token is refused. */
 export class SingleUseStoreFullError extends Error {
   override readonly name = 'SingleUseStoreFullError';
   readonly code = 'ERR_SINGLE_USE_STORE_FULL';

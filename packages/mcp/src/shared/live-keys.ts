@@ -7,7 +7,7 @@ export interface LiveKeys<Key> {
   readonly seal: Key;
   /** The keys that tokens are verified with, the most likely one first. */
   readonly open: readonly Key[];
-  /** Call it for a token that none of {@link open} verified. Resolves when the ring was read again; never rejects. */
+  /** Call it for a token that no key in {@link open} verifies. Resolves when a read of the ring ends; never rejects. */
   noteUnknownKey(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export function fixedKey<Key>(key: Key): LiveKeys<Key> {
 }
 
 /**
- * The keys that a ring derives for a format.
+ * The keys that are derived from the data keys of a ring, for one token format.
  * @throws {TypeError} unless `codec` was made by `createKmsCodec`.
  */
 export function ringKeys<Key>(codec: object, format: SecretFormat, derive: (secret: KeyObject) => Key): LiveKeys<Key> {

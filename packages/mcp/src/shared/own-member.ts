@@ -1,4 +1,4 @@
-/** An own property of a value, or undefined. Properties that come from `__proto__` are ignored. */
+/** An own property of a value, or undefined. Inherited properties are ignored. */
 export function ownMember(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
   return Reflect.get(value, key);

@@ -20,7 +20,7 @@ export interface OpenedEnvelope {
 
 /** Turns envelopes into tokens and back, signed or sealed. */
 export interface EnvelopeTokens {
-  /** If no key may seal, prepares the codec and tries again: needed on runtimes without timers between requests. */
+  /** If no key may seal, prepares the codec and tries once more, for runtimes where no timer fires between requests. */
   seal(payload: unknown, exp: number, bound: string | undefined, signal: AbortSignal | undefined): Promise<string>;
   /** @throws {Error} `malformed` or `mac`. @throws {CodecFailedError} when the codec failed. */
   unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
@@ -48,7 +48,7 @@ export class SignedTokens implements EnvelopeTokens {
   }
 
   async unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
-    // A failure that matters is reported when the keys are read.
+    // A failed `prepare` is ignored: if the failure matters, reading the keys throws.
     if (this.#codec !== undefined) await prepare(this.#codec, token, signal);
     const opened = verifyToken(this.#keys.open, token) ?? (await this.#tryNewKeys(token, signal));
     if (opened === undefined) throw refusal('mac');
@@ -59,7 +59,7 @@ export class SignedTokens implements EnvelopeTokens {
     };
   }
 
-  /** A token of this format names no key: it may come from a key that another member has just published. */
+  /** Reads the ring and tries again: tokens name no key, so another member may have just published the right one. */
   async #tryNewKeys(token: string, signal: AbortSignal | undefined): Promise<ReturnType<typeof verifyToken>> {
     if (this.#codec === undefined) return undefined;
     const waited = new AbortController();
@@ -75,7 +75,7 @@ export class SignedTokens implements EnvelopeTokens {
 const LOOK_MS = 2_000;
 
 /**
- * Precedes the envelope in a sealed token. The codec may also serve a boundary, whose claims have an `exp` and a `p` too:
+ * Precedes the envelope in a sealed token. The codec may also serve a boundary, whose claims also have `exp` and `p`:
  * without this mark, a token of the boundary would be accepted here, and the handler would get its principal claim.
  */
 const MARK = Buffer.from('sealring/v1/typescript\0');
@@ -156,7 +156,10 @@ async function sealPrepared<T>(
   return seal();
 }
 
-/** Prepares the codec for a synchronous seal or unseal. @returns the failure, if there was one: the unseal decides. */
+/**
+ * Prepares the codec for a synchronous seal or unseal.
+ * @returns the failure, if any; unsealing decides whether it counts.
+ */
 async function prepare(
   codec: PreparedCodec,
   token: string | undefined,

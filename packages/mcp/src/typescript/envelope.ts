@@ -18,7 +18,7 @@ export function printEnvelope(payload: unknown, exp: number, b: string | undefin
   } catch (error) {
     failure = error;
   }
-  // The only message of the engine that does not quote the payload; others name its members.
+  // Only this message of the engine is passed on: the others name members of the payload.
   const isBigint = failure instanceof TypeError && failure.message === BIGINT;
   throw new TypeError(isBigint ? BIGINT : 'createRequestStateCodec: the payload cannot be serialized as JSON');
 }

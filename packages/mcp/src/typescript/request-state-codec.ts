@@ -18,7 +18,7 @@ const MIN_KEY_BYTES = 32;
 const DEFAULT_TTL_SECONDS = 600;
 const PURPOSE = 'typescript';
 
-/** Options in every form of {@link RequestStateCodecOptions}. */
+/** Options that all forms of {@link RequestStateCodecOptions} share. */
 export interface RequestStateCodecTimesAndBinding {
   /**
    * How long a token is accepted. Seconds, a finite number, at most the codec's `tokenLifetimeSeconds`. As in the SDK, a
@@ -26,8 +26,8 @@ export interface RequestStateCodecTimesAndBinding {
    */
   readonly ttlSeconds?: number;
   /**
-   * Returns the text that a token is bound to, synchronously: a request that returns the token must have the same text.
-   * Include at least the method and the subject. Default: none.
+   * Returns, synchronously, the text that a token is bound to. A request that sends the token back must produce the
+   * same text. Include at least the method and the subject. Default: none.
    */
   readonly bind?: (ctx: ServerContext) => string;
   /** Source of time. Default: the system clock. */
@@ -41,7 +41,7 @@ export interface RequestStateCodecTimesAndBinding {
 export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
   (
     | {
-        /** The HMAC secret of the SDK: at least 32 bytes, or a string (its UTF-8). Copied. */
+        /** The HMAC secret of the SDK: at least 32 bytes, or a string, which is encoded as UTF-8. Copied. */
         readonly key: Uint8Array | string;
         readonly codec?: undefined;
         readonly wire?: undefined;
@@ -61,7 +61,7 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
         readonly wire: 'signed';
       }
     | {
-        /** A codec: the payload is encrypted, in the codec's own tokens. The keys of a codec of `createKmsCodec` rotate. */
+        /** A codec, which encrypts the payload in its own token format. The keys of a `createKmsCodec` codec rotate. */
         readonly codec: Codec;
         readonly key?: undefined;
         /** `sealed`: the codec's own tokens. `signed`: tokens of the SDK, signed with keys of the ring. Default: `sealed`. */
@@ -82,21 +82,22 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * A drop-in replacement for `createRequestStateCodec` of the MCP TypeScript SDK 2.4.0: `mint` in a handler, `verify` as
  * `ServerOptions.requestState.verify`.
  *
- * - `{ key }`: tokens of the SDK, byte for byte; each accepts the tokens of the other.
+ * - `{ key }`: tokens of the SDK, byte for byte. This codec and the SDK's accept each other's tokens.
  * - `{ codec }`: encrypted tokens of the codec; with a KMS codec, those of `codec.for('typescript')`.
  * - `{ codec, wire: 'signed' }`: tokens of the SDK, signed with keys derived from the keys of the ring.
  *
- * If no key may seal, `mint` prepares the codec, for at most 2 s, and tries once more: this is necessary on runtimes
- * without timers between requests.
+ * If no key may seal, `mint` prepares the codec, for at most 2 s, and tries once more. This is necessary on runtimes
+ * where no timer fires between requests.
  *
- * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`. If the
- * codec failed otherwise, it rejects with a {@link CodecFailedError}. A token has at most 262 144 characters.
+ * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`. If
+ * the codec fails for any other reason, `verify` rejects with a {@link CodecFailedError}. A token has at most 262 144
+ * characters.
  *
  * To move from a key to a ring without losing a token, deploy three times: `{ key, alsoAccept: codec, wire }`, then
  * `{ codec, wire, alsoAccept: key }`, then, after `ttlSeconds`, `{ codec, wire }`.
  *
- * @throws {TypeError} for an unknown option, an option of the wrong type, unless exactly one of `key` and `codec` is given,
- *   or for signed tokens without a codec of `createKmsCodec`.
+ * @throws {TypeError} for an unknown option or one of the wrong type, if both or neither of `key` and `codec` are
+ *   given, and for signed tokens without a codec of `createKmsCodec`.
  * @throws {RangeError} for a key of less than 32 bytes, or a `ttlSeconds` that is not finite or is longer than the codec's
  *   `tokenLifetimeSeconds`. As in the SDK, also for a `key` or `ttlSeconds` of the wrong type.
  *
@@ -234,7 +235,7 @@ function readTtl(value: unknown): number {
 
 type Bind = (ctx: ServerContext) => unknown;
 
-/** The text that a new token is bound to. An error of `bind` reaches the caller of `mint`. */
+/** The text that a new token is bound to. An error that `bind` throws reaches the caller of `mint`. */
 function boundText(bind: Bind, ctx: ServerContext | undefined): string {
   if (ctx === undefined) throw option.typeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
   const text = bind(ctx);

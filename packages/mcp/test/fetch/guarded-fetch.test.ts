@@ -120,7 +120,7 @@ describe('a state of a client', () => {
   test.each([
     ['in a notification', withState({ ...CALL, id: Object(undefined) }, 'x'), 'tools/call'],
     ['in a batch', [PING, withState(READ, 'x')], 'resources/read'],
-  ])('a state is refused with status 400 %s', async (_name, sent, method) => {
+  ])('a state %s is refused with status 400', async (_name, sent, method) => {
     const { status, text, events, got } = await exchanged(sent);
     expect([status, JSON.parse(text)]).toEqual([400, { jsonrpc: '2.0', id: null, error: REFUSED }]);
     expect(events).toEqual([{ direction: 'inbound', method, reason: 'unverified requestState' }]);
@@ -215,7 +215,7 @@ describe('the answer to another request', () => {
     const { text, status, errors } = await exchanged(PING, answered(ASKED).slice(0, -3));
     expect([text, status]).toEqual([replaced(null), 500]);
     expect(errors).toEqual([
-      'requestState: an answer cannot be read: it must be JSON or server-sent events, in UTF-8, not compressed',
+      'requestState: a response cannot be read: it must be JSON or server-sent events, in UTF-8, not compressed',
     ]);
   });
 

@@ -57,7 +57,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     expect(text.startsWith('{')).toBe(mode === 'json');
   });
 
-  describe('refuses, with the answer of protectRequestState and without calling the handler,', () => {
+  describe('requests that are refused', () => {
     const other = (change: Record<string, unknown>) => ({ ...REFUND, ...change });
     test.each([
       ['a plaintext state', 'malformed', { params: { requestState: 'asked:A1' } }],
@@ -459,7 +459,7 @@ describe('sizes and streams', () => {
     const handler = answering(() => Response.json({ jsonrpc: '2.0', id: 1, result: { text: 'x'.repeat(2_000) } }));
     await using served = await serveProtected(handler, {}, { maxResponseBytes: 1_000 });
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
-    expect(served.errors).toEqual(['requestState: an answer has more than 1000 bytes']);
+    expect(served.errors).toEqual(['requestState: a response has more than 1000 bytes']);
   });
 
   test('an event over the limit ends the stream', async () => {
@@ -467,7 +467,7 @@ describe('sizes and streams', () => {
     const handler = answering(() => new Response(`data: 1\n\ndata: ${'x'.repeat(2_000)}`, { headers }));
     await using served = await serveProtected(handler, {}, { maxResponseBytes: 1_000 });
     await expect(served.ask(REFUND)).rejects.toThrow('more than 1000 bytes');
-    expect(served.errors).toEqual(['requestState: an answer has more than 1000 bytes']);
+    expect(served.errors).toEqual(['requestState: a response has more than 1000 bytes']);
   });
 
   test('an event leaves when it is complete, and a client that leaves cancels the stream of the handler', async () => {
@@ -634,9 +634,9 @@ describe('options that protectFetch rejects', () => {
     const handle = protectFetch((request: Request, _options: object) => handler(request), security, required);
     const read = new Request('http://127.0.0.1/mcp', { method: 'POST', body: '{}' });
     await read.text();
-    await expect(handle(read, {})).rejects.toThrow('was read before');
+    await expect(handle(read, {})).rejects.toThrow('has already been read');
     const parsed = new Request('http://127.0.0.1/mcp', { method: 'POST', body: '{}' });
-    await expect(handle(parsed, { parsedBody: {} })).rejects.toThrow('was read before');
+    await expect(handle(parsed, { parsedBody: {} })).rejects.toThrow('has already been read');
   });
 
   test('AuthInfo is not a principal for a policy with its own bindPrincipal', async () => {

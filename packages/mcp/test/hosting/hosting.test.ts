@@ -161,7 +161,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       expect(await outcomeOf(home, () => mallory.ask('tools/call', echoOf(token)))).toEqual(refusedFor('principal'));
     });
 
-    test('a client that disconnects before its token is unsealed runs no handler', async () => {
+    test('no handler runs for a client that disconnects before its token is unsealed', async () => {
       await using desk = await open({ singleUse: true, holdsEchoes: true });
       await using sealer = await guestAt(desk.transport(MODERN, 'ada'), MODERN, { goesOn: false });
       const token = tokenOf(await sealer.ask('tools/call', REFUND));

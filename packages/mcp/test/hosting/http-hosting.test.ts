@@ -121,7 +121,7 @@ describe('differences between frameworks', () => {
   const poisoned = asModern(REFUND).replace('"order":"A1"', '"order":"A1","__proto__":{"order":"A2"}');
 
   test.each(variants.filter(([name]) => name !== 'Fastify'))(
-    '%s passes on a member __proto__ of arguments, which the SDK drops: it is neither bound nor visible',
+    '%s passes on a __proto__ member of arguments, which the SDK drops: it is neither bound nor visible',
     async (_name, host) => {
       await using desk = await open(host);
       const requestState = tokenOf(JSON.parse((await post(desk.origin, poisoned)).text));

@@ -171,7 +171,7 @@ describe('the option adopt', () => {
     );
   });
 
-  test('rejects a server that is protected, and one that is connected', async () => {
+  test('rejects a server that is already protected, and one that is already connected', async () => {
     expect(() => protectRequestState(protectRequestState(withTool(), security, ADOPT), security, ADOPT)).toThrow(
       'already protected',
     );

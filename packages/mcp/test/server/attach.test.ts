@@ -210,7 +210,7 @@ describe('handlers are guarded however they are registered', () => {
     expect(events.map((event) => event.reason)).toEqual(['request binding']);
   });
 
-  test('a member __proto__ of arguments, which the SDK’s schema drops, is neither bound nor passed to the handler', async () => {
+  test('a __proto__ member of arguments, which the SDK’s schema drops, is neither bound nor passed to the handler', async () => {
     const { security } = watched();
     const seen: unknown[] = [];
     await using http = await serveHttp(() => {
@@ -709,7 +709,7 @@ describe('a server for each HTTP request, with one policy', () => {
 });
 
 describe('the boundary is outside the callback of a tool', () => {
-  test('an error of the callback is a tool error, and a refusal is a protocol error', async () => {
+  test('an error thrown by the callback becomes a tool error, and a refusal a protocol error', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });

@@ -6,7 +6,7 @@ const principalOf = (claims: Record<string, unknown>) =>
   authenticatedPrincipal({ http: { authInfo: authInfoOf({ token, claims }) } });
 
 describe('authInfoOf', () => {
-  test('returns client, scopes, end, issuer and subject of an access token', () => {
+  test('returns the client, scopes, expiry, issuer and subject of an access token', () => {
     const claims = {
       client_id: 'shop',
       iss: 'https://login.example',

@@ -71,7 +71,7 @@ test.each([
   [{ authorization: 'Bearer canary' }, 1],
   [{}, 0],
 ])(
-  'without requireSubject, a request without authInfo and with the headers %j gives %i warnings',
+  'without requireSubject, a request without authInfo and with the headers %j causes %i warnings',
   async (sent, count) => {
     const { bind, warnings } = await freshBinder({});
     const req = new Request('http://127.0.0.1/mcp', { headers: sent });

@@ -136,7 +136,10 @@ describe('the options of RequestStateSecurity', () => {
       { ttlSeconds: 5, audience: 'a' },
     ]);
     expect(emitWarning.mock.calls).toEqual([
-      [expect.stringContaining('a key of this process only'), { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' }],
+      [
+        expect.stringContaining('a key that exists only in this process'),
+        { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' },
+      ],
     ]);
     expect(() => Reflect.apply(Reflect.get(RequestStateSecurity, 'ephemeral'), undefined, [{ codec }])).toThrow(
       'RequestStateSecurity.ephemeral: unknown option "codec"',
@@ -406,7 +409,7 @@ async function sealing(options: Partial<RequestStateSecurityOptions>, state: unk
 }
 
 describe('maxTokenLength', () => {
-  test('limits the length of the token, and a longer one is not sealed', async () => {
+  test('limits the length of the token, and a state whose token would be longer is not sealed', async () => {
     const fits = await sealing({}, 'a'.repeat(48_000));
     expect(Object(fits.result).requestState.length).toBeLessThanOrEqual(65_536);
     for (const state of ['a'.repeat(49_500), 'a'.repeat(70_000), '🔑'.repeat(16_384)]) {

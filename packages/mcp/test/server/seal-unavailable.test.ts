@@ -56,7 +56,7 @@ describe('sealing a first round when no key may seal (F50)', () => {
     expect(order).toHaveLength(3);
   });
 
-  test('a first round is not sealed again without prepare, and the reason is kept if prepare fails', async () => {
+  test('a first round is not sealed again if prepare is missing or fails, and the reason is kept', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, order);
     const failing = async () => Promise.reject(new Error('canary'));

@@ -54,7 +54,7 @@ describe('the warning for a policy that protects no server', () => {
     ]);
   });
 
-  test('the warning is emitted at the end of the process while a policy waits, and not once all are attached', () => {
+  test('the warning is emitted at the end of the process only if a policy is still unattached', () => {
     const [one, other] = [{}, {}];
     for (const security of [one, other]) module.expectAttachment(security);
     for (const security of [one, one, {}]) module.noteAttached(security);

@@ -12,8 +12,8 @@ TAG_BYTES = 16
 
 
 def derive_key(secret: bytes | bytearray, info: bytes, label: bytes) -> tuple[bytes, AESGCM]:
-    """A key derived by HKDF-SHA256 (RFC 5869) with an empty salt, and its fingerprint: SHA-256 of
-    `label` and the key, 32 bytes."""
+    """A key derived with HKDF-SHA256 (RFC 5869) and an empty salt, and the 32-byte fingerprint of
+    the key: the SHA-256 hash of `label` and the key."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(bytes(secret))
     return hashlib.sha256(label + key).digest(), AESGCM(key)
 

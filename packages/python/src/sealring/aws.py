@@ -24,17 +24,17 @@ Client = TypeVar("Client")
 
 
 class AwsFailure(NamedTuple):
-    """The facts of an error of boto3 that may be reported."""
+    """What may be reported about an error of boto3."""
 
     names: tuple[str, ...]
-    """Its code and the names of its classes: for lookups in a table, never shown."""
+    """The code and the class names of the error, for lookups in a table; never shown."""
     status: int | None
     request_id: str | None
     connection: ConnectionFailure | None
     """Why no answer arrived."""
 
     def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
-        """The first of its names that is in a table, with its row."""
+        """The first of the names that the table has, with the row for it."""
         return next(((name, table[name]) for name in self.names if name in table), None)
 
 
@@ -48,9 +48,9 @@ def aws_error_rows(
     throttled: Row,
     busy: Row,
 ) -> dict[str, Row]:
-    """Rows of an error table for the names that all AWS services share. `expired` also means that
-    credentials are temporarily unavailable: that is never `denied`, because it says nothing
-    about the permission.
+    """The rows of an error table for the error names that all AWS services share. The row `expired`
+    also covers credentials that are temporarily unavailable. Its kind must never be `denied`,
+    because such an error says nothing about the permission.
 
     Sources: the "Common errors" of the AWS KMS, Amazon S3 and Amazon DynamoDB API references; the
     exceptions of botocore.
@@ -81,14 +81,15 @@ def aws_error_rows(
 
 
 def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
-    """The facts of an error of boto3: `response` of a ClientError, class names of others. The
-    message is not read: it can contain parts of the request or the answer."""
+    """What may be reported about an error of boto3: from the `response` of a ClientError, and from
+    the class names of any other error. The message is not read, because it can contain parts of the
+    request or the answer."""
     response = getattr(error, "response", None)
     note_aws_date(response, on_service_date)
     code = member(response, "Error", "Code")
     status = member(response, "ResponseMetadata", "HTTPStatusCode")
     request_id = member(response, "ResponseMetadata", "RequestId")
-    # Any proxy can set that header; a text of this form is too short for a key.
+    # Any proxy can set that header, but a text of this form is too short to hold a key.
     is_id = isinstance(request_id, str) and _REQUEST_ID.fullmatch(request_id)
     names = tuple(base.__name__ for base in type(error).__mro__)
     return AwsFailure(
@@ -105,8 +106,8 @@ def store_refusal(
     service: str,
     denied: str,
 ) -> RingStoreError:
-    """The meaning of a failure for a store: a name in the table decides, otherwise the status.
-    Anything else is `unavailable`."""
+    """What a failure means for a store: decided by a name in the table or, if the table has none of
+    the names, by the status. Anything else is `unavailable`."""
     found = failure.row_of(table)
     if found is not None:
         name, (kind, detail) = found
@@ -147,8 +148,8 @@ def aws_client(
     call_timeout_seconds: float,
     region: str | None = None,
 ) -> Client:
-    """The client that was passed, if it has a certain method, or else a new one that makes one
-    attempt per call. Raises TypeError or ValueError for a wrong client or timeout."""
+    """The client that was passed, which must have the method `method`, or a new client that makes
+    one attempt per call. Raises TypeError or ValueError for a wrong client or timeout."""
     number(owner, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
     if given is not None:
         with_method(owner, "client", given, method)
@@ -165,7 +166,7 @@ def aws_client(
     try:
         client: Client = boto3.client(service, region_name=region, config=config)
     except NoRegionError:
-        # boto3 reads AWS_DEFAULT_REGION, and not AWS_REGION, which the other SDKs read.
+        # boto3 reads AWS_DEFAULT_REGION but not AWS_REGION, which the other SDKs read.
         hint = "no AWS Region is set: set AWS_DEFAULT_REGION, or give a client"
         raise ValueError(f"{owner}: {hint}") from None
     return client

@@ -1,18 +1,19 @@
-"""Canonical base64url (RFC 4648 section 5, no padding): one spelling for one byte string."""
+"""Canonical base64url (RFC 4648, section 5, without padding): each byte string has exactly one
+encoding."""
 
 import base64
 
 
 def encode(data: bytes | bytearray) -> str:
-    """The only accepted text of some bytes."""
+    """The only text that is accepted for these bytes."""
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 
 def decode(text: str) -> bytes | None:
-    """The bytes of a canonical text; None for anything else.
+    """The bytes that a canonical text encodes; None for any other text.
 
-    Python's decoder skips foreign characters and ignores unused bits, so the bytes are encoded
-    again and compared.
+    Python's decoder skips characters outside the alphabet and ignores unused bits, so the decoded
+    bytes are encoded again and the result is compared with the text.
     """
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -4,5 +4,6 @@ import json
 
 
 def canonical_json(value: object, *, sort_keys: bool = True) -> str:
-    """ASCII, no white space, members ordered by code point, or as inserted without `sort_keys`."""
+    """ASCII without white space; members in code point order or, with `sort_keys=False`, in
+    insertion order."""
     return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"))

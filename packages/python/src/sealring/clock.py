@@ -1,4 +1,4 @@
-"""The clocks of the machine, and ages by the clock that shows more."""
+"""The clocks of the machine, and ages by the clock that has advanced further."""
 
 import time
 from collections.abc import Callable
@@ -17,8 +17,8 @@ class Clock(Protocol):
         ...
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since an arbitrary fixed point; never steps back, and stops while the machine
-        is suspended."""
+        """Nanoseconds since an arbitrary fixed point. The clock never steps back, but may stop
+        while the machine is suspended."""
         ...
 
 
@@ -32,8 +32,8 @@ class SystemClock:
         return time.monotonic_ns()
 
     def uptime_ms(self) -> float | None:
-        """Milliseconds since the machine started, suspensions included; None if unknown.
-        Distinguishes a suspension from a wrong clock if no service gives dates."""
+        """Milliseconds since the machine started, including the time it was suspended; None if
+        unknown. Distinguishes a suspension from a wrong clock when no service reports dates."""
         clock = getattr(time, "CLOCK_BOOTTIME", None)
         return None if clock is None else time.clock_gettime(clock) * 1_000
 
@@ -56,7 +56,8 @@ class Deadline(NamedTuple):
     steady_ms: float
 
     def ms_left(self, now: Moment) -> float:
-        """Milliseconds left, by the clock that shows less; 0 when either clock has reached it."""
+        """Milliseconds left, by the clock that leaves less; 0 once either clock has reached the
+        deadline."""
         return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
 
 
@@ -65,8 +66,8 @@ def moment_of(clock: Clock) -> Moment:
 
 
 def age_ms(then: Moment, now: Moment) -> float:
-    """Milliseconds since `then`, by the clock that shows more: a monotonic clock stops while the
-    machine is suspended."""
+    """Milliseconds since `then`, by the clock that has advanced further, because a monotonic clock
+    stops while the machine is suspended."""
     return max(now.steady_ms - then.steady_ms, now.wall_ms - then.wall_ms)
 
 
@@ -75,5 +76,5 @@ def later(moment: Moment, ms: float) -> Deadline:
 
 
 def uniform(random: RandomSource) -> float:
-    """In [0, 1), with 32 bits. For jitter."""
+    """A random number in [0, 1) with 32 bits, for jitter."""
     return int.from_bytes(random(4), "little") / 2.0**32

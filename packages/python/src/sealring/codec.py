@@ -32,43 +32,44 @@ _CREATE = ("if-absent", "now", "never")
 _PREPARE_SECONDS = 2.0
 _MAX_KEY_WRAPPERS = 8
 _MAX_TOKEN_LENGTH = 256 * 1024
-# The longest `max_token_length`: never unlimited.
+# The largest value of `max_token_length`, which cannot be unlimited.
 _MOST_TOKEN_LENGTH = 16 * 1024 * 1024
 
 
 class KmsCodec:
     """Seals and unseals MCP `requestState` under the data keys of a Sealring ring.
 
-    A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do
-    no I/O: a thread reads and writes the ring, and calls the KMS. A member creates, rotates
-    and repairs the ring, as TypeScript members do; a reader seals and unseals, and writes nothing.
-    Thread-safe; after a fork, create a new codec in the child.
+    A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do no
+    I/O: a thread reads and writes the ring, and calls the KMS. A member creates, rotates and
+    repairs the ring, as TypeScript members do; a reader seals and unseals, but writes nothing to
+    the store. Thread-safe; after a fork, create a new codec in the child.
 
     Args:
-        key_wrapper: wraps data keys; with several, 1 to 8, each wraps every data key, and any one
-            of them can unwrap it.
+        key_wrapper: what wraps data keys: one key wrapper or a list of 1 to 8. Each of them wraps
+            every data key, and any one of them can unwrap it.
         ring: where the ring document is stored.
         ring_name: bound into every wrap and every derived key; 1 to 64 characters of
             `[A-Za-z0-9._-]`.
-        role: a reader needs no permission to wrap or to write the store.
-        create: when a starting member creates a ring. `if-absent`: once the ring was absent for
-            `create_after_seconds`.
+        role: `member` or `reader`; a reader needs no permission to wrap or to write to the store.
+        create: when a starting member creates a ring. `if-absent`: once the ring has been absent
+            for `create_after_seconds`.
         wrap_quorum: how many key wrappers must answer to publish a key; missing wraps are added
             later. By default all.
-        dangerously_trust_store: accept wraps that do not authenticate their origin: anyone who
-            can write the store can then mint tokens.
+        dangerously_trust_store: accept wraps that do not authenticate their origin. Anyone who can
+            write to the store can then mint tokens.
         format: the token format to seal with.
         accept: what may be unsealed; by default only `format`.
-        policy: times of the ring; the same on every member.
-        accept_keys_created_after: keys created before this time count as revoked: for starts
-            after a leak. With a time zone.
-        max_token_length: longest token sealed or unsealed, characters; 102 to 16 777 216.
+        policy: the times of the ring; they must be the same on every member.
+        accept_keys_created_after: keys created before this time count as revoked; for a start after
+            a leak. The time must have a time zone.
+        max_token_length: length in characters of the longest token that is sealed or unsealed; 102
+            to 16 777 216.
         clock: injected in tests.
         random: injected in tests; returns the given number of unpredictable bytes.
 
     Raises:
         TypeError: for an option of a wrong type.
-        ValueError: for an option out of range; the message names it.
+        ValueError: for an option that is out of range; the message names the option.
     """
 
     def __init__(
@@ -143,24 +144,24 @@ class KmsCodec:
 
     @property
     def token_lifetime_seconds(self) -> float:
-        """How long a key unseals after it has stopped sealing: the `ttl` of a boundary must not
-        be longer. The codec unseals a token until its key expires, whatever its age."""
+        """How long a key unseals after it has stopped sealing. The `ttl` of a boundary must not be
+        longer than this. The codec unseals a token until its key expires, whatever its age."""
         return self._policy.token_lifetime_seconds
 
     @property
     def clock_skew_seconds(self) -> float:
-        """As in the ring's policy."""
+        """The clock skew of the ring's policy, in seconds."""
         return self._policy.clock_skew_seconds
 
     def start(self) -> None:
-        """Reads the ring and unwraps its keys, or creates it, in this thread, then starts a
-        background thread. Blocks for up to `start_timeout_seconds`, and `create_after_seconds`
-        longer if there is no ring; in asynchronous code, `await asyncio.to_thread(...)`. A codec
-        whose start failed is closed: create another one.
+        """Reads the ring and unwraps its keys, or creates the ring, in the calling thread; then
+        starts a background thread. Blocks for up to `start_timeout_seconds`, and
+        `create_after_seconds` longer if there is no ring; in asynchronous code,
+        `await asyncio.to_thread(...)`. A codec whose start failed is closed: create another one.
 
         Raises:
             RingStoreError | KeyWrapperError: what prevented the start.
-            CodecClosedError: when it was started or closed before.
+            CodecClosedError: when the codec was started or closed before.
         """
         with self._state:
             if self._pid is not None:
@@ -187,7 +188,7 @@ class KmsCodec:
         self._keeper.close()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        # A call that was under way may have unwrapped a key after the first clearing.
+        # A call that was in progress may have unwrapped a key after the keys were first cleared.
         self._view.close()
 
     def __enter__(self) -> "KmsCodec":
@@ -198,7 +199,7 @@ class KmsCodec:
         self.close()
 
     def seal(self, payload: bytes) -> str:
-        """A token for `payload`, which is neither kept nor changed.
+        """Seals `payload` and returns the token. The payload is neither kept nor changed.
 
         Raises:
             SealUnavailableError: no key may seal now; `reason` says why.
@@ -208,7 +209,7 @@ class KmsCodec:
         return self._seal(self._tokens, payload)
 
     def unseal(self, token: str) -> bytes:
-        """The payload that was passed to `seal`.
+        """Unseals a token and returns the payload that was passed to `seal`.
 
         Raises:
             InvalidRequestState: for a token that no key of this ring sealed, or that was modified.
@@ -218,21 +219,21 @@ class KmsCodec:
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with its own token keys, for your own data: neither codec
-        unseals the tokens of the other. Always in the native format. Raises TypeError or ValueError
-        unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`."""
+        unseals the tokens of the other. The new codec always uses the native format. Raises
+        TypeError or ValueError unless `purpose` has 1 to 64 characters of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
-        """The state of the codec: for readiness probes, never for liveness. Raises CodecClosedError
-        when closed or not started."""
+        """The state of the codec, for readiness probes; never use it for liveness probes. Raises
+        CodecClosedError when the codec is closed or not started."""
         self._now()
         return self._keeper.health()
 
     def prepare(self, token: str | None = None) -> None:
-        """Prepares a synchronous `unseal`: reads the ring, for 2 s at most and at most once per
-        `miss_refresh_seconds`, when this process's view is old or lacks the key of the token. Never
-        raises for a failed read: `unseal` decides. Blocks; in asynchronous code, `await
-        asyncio.to_thread(...)`."""
+        """Prepares a synchronous `unseal`: when this process's view of the ring is old or lacks the
+        token's key, reads the ring, for 2 s at most and at most once per `miss_refresh_seconds`. A
+        failed read raises nothing: `unseal` then decides with the keys that are held. Blocks; in
+        asynchronous code, `await asyncio.to_thread(...)`."""
         now = self._now()
         is_native = isinstance(token, str) and format_of(token) == "sealring"
         key_id = native.key_id_of_token(token) if is_native and token is not None else None
@@ -255,8 +256,8 @@ class KmsCodec:
         the refresh interval, the backoff cap and the clock skew.
 
         Raises:
-            RingStoreError | KeyWrapperError: what failed; `too-large` if the ring has 48 keys or
-                more, since revocations need room.
+            RingStoreError | KeyWrapperError: what failed; a RingStoreError `too-large` if the ring
+            has 48 keys or more, because revocations need room.
         """
         self._now()
         flag("rotate", "emergency", emergency)
@@ -277,8 +278,8 @@ class KmsCodec:
 
     def revoke_all_before(self, time: datetime) -> None:
         """Revokes, as `revoke` does, every key that may have been created at or before `time` by
-        any clock of the fleet, including those created up to the clock skew later. `time` needs a
-        time zone."""
+        any clock of the fleet. This includes keys whose recorded creation time is later by up to
+        the clock skew. `time` needs a time zone."""
         self._now()
         latest_ms = _time_ms("revoke_all_before", "time", time)
         latest_ms += self._policy.clock_skew_seconds * 1_000
@@ -295,7 +296,7 @@ class KmsCodec:
 
     def _open(self, accepted: Mapping[str | None, Tokens], token: object) -> bytes:
         now = self._now()
-        # The length is checked first: an attacker may choose the token.
+        # The length is checked first, because an attacker may have chosen the token.
         if not isinstance(token, str) or len(token) > self._max_token_length:
             raise refused("malformed")
         tokens = accepted.get(format_of(token))
@@ -313,7 +314,7 @@ _NOT_HERE = {None: "the codec is not started", -1: "the codec is closed"}
 
 
 class PurposeCodec:
-    """See `KmsCodec.for_purpose`. It is closed with its codec."""
+    """See `KmsCodec.for_purpose`. Closing the codec that it came from closes it."""
 
     def __init__(self, codec: KmsCodec, tokens: NativeTokens) -> None:
         self._codec = codec
@@ -331,7 +332,7 @@ class PurposeCodec:
 def _waited(answer: "Future[None]") -> None:
     failure = answer.exception()
     if failure is not None:
-        # Its frames belong to another thread, and may reference a key.
+        # The frames of its traceback belong to another thread, and can reference a key.
         failure.__cause__ = failure.__context__ = None
         raise failure.with_traceback(None)
 

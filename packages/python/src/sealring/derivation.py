@@ -1,4 +1,4 @@
-"""Derives all values that are computed from a data key."""
+"""All derivations from a data key."""
 
 import hashlib
 import hmac
@@ -8,20 +8,22 @@ KEY_ID_BYTES = 9
 
 
 def overwrite(data: object) -> None:
-    """Overwrites with zeros; only a bytearray can be overwritten."""
+    """Overwrites a bytearray with zeros; nothing is done to other types, which cannot be
+    overwritten."""
     if isinstance(data, bytearray):
         data[:] = bytes(len(data))
 
 
 def key_id_of(data_key: bytes | bytearray) -> bytes:
-    """The id of a data key, 9 bytes: derived, never chosen."""
+    """The 9-byte id of a data key: derived from the key, never chosen."""
     digest = hashlib.sha256(b"sealring/v1/key-id")
     digest.update(data_key)
     return digest.digest()[:KEY_ID_BYTES]
 
 
 def sub_key(data_key: bytes | bytearray, label: str, ring: str, tail: bytes = b"") -> bytes:
-    """A sub-key, 64 bytes: HMAC-SHA-512 over label, 0x00, length of the ring's name, name, tail.
+    """A 64-byte sub-key: HMAC-SHA-512 over the label, 0x00, the length of the ring's name, the name
+    and the tail.
 
     The length before the name makes every (label, ring, tail) unambiguous, whatever the tail
     contains.

@@ -1,5 +1,5 @@
-"""Errors for failures, each with a kind from a closed set. Mistakes of the caller raise TypeError
-or ValueError."""
+"""The errors that report failures, each with a kind or reason from a closed set. A mistake of the
+caller raises TypeError or ValueError instead."""
 
 import re
 import sys
@@ -37,13 +37,13 @@ def _section_on(title: str) -> str:
 
 
 class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
-    """A token was refused. Its text is the reason; no part of the token, the payload or a key is
-    kept. In a process that has loaded the request state of the MCP Python SDK, the error is also an
-    instance of the SDK's own `InvalidRequestState`, because its boundary logs the reason of that
-    class only.
+    """A token was refused. The text of the error is the reason; the error keeps no part of the
+    token, the payload or a key. In a process that has loaded the request state of the MCP Python
+    SDK, the error is also an instance of the SDK's own `InvalidRequestState`, because its boundary
+    logs the reason of that class only.
 
-    * `malformed`: not the canonical text of a token of an accepted format.
-    * `unknown key`: well formed, but this process holds no key that may unseal it now.
+    * `malformed`: not the canonical text of a token in an accepted format.
+    * `unknown key`: well-formed, but this process holds no key that may unseal the token now.
     * `seal`: authentication failed.
     """
 
@@ -56,7 +56,7 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
 
 
 def refused(reason: InvalidReason) -> InvalidRequestState:
-    """The error for a refused token, in the class that the caller knows."""
+    """The error for a refused token: of a class that is also the SDK's own if the SDK is loaded."""
     sdk = sys.modules.get("mcp.server.request_state")
     theirs = getattr(sdk, "InvalidRequestState", None)
     return InvalidRequestState(reason) if theirs is None else _for_sdk(theirs)(reason)
@@ -64,13 +64,14 @@ def refused(reason: InvalidReason) -> InvalidRequestState:
 
 @lru_cache(maxsize=1)
 def _for_sdk(theirs: type[Exception]) -> type[InvalidRequestState]:
-    """A subclass of both classes, without importing the SDK."""
+    """A subclass of `InvalidRequestState` and of the SDK's class `theirs`; does not import the
+    SDK."""
     members = {"__module__": __name__, "__doc__": InvalidRequestState.__doc__}
     return type("InvalidRequestState", (InvalidRequestState, theirs), members)
 
 
 class SealUnavailableError(Exception):
-    """No key may seal now, and an older one must not be used instead: see `health()`."""
+    """No key may seal now, and no older key may be used instead. See `health()` for the cause."""
 
     def __init__(self, reason: SealUnavailableReason) -> None:
         super().__init__(f"cannot seal: {reason}")
@@ -89,8 +90,8 @@ class CodecClosedError(Exception):
 
 
 class KeyWrapperError(Exception):
-    """The KMS refused or failed. The vendor's error is never attached or quoted: it can hold the
-    data key.
+    """The KMS refused the call, or the call failed. The vendor's error is never attached or quoted,
+    because it can contain the data key.
 
     * `throttled`, `unavailable`: may succeed later.
     * `denied`: the caller may not use the key. `disabled`: no caller may. `not-found`: no such key.
@@ -137,7 +138,7 @@ class KeyWrapperError(Exception):
 
 
 def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
-    """The same with the number of attempts."""
+    """A copy of this error with the number of attempts."""
     return KeyWrapperError(
         error.kind,
         error.provider,
@@ -152,8 +153,8 @@ def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
 
 
 def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
-    """The failures of several key wrappers, as one error. It is a refusal only when all refuse: an
-    unreachable KMS may still allow the key."""
+    """The failures of several key wrappers, as one error. It is a refusal only when every KMS
+    refuses, because one that cannot be reached may still allow the key."""
     if len(failures) == 1:
         return failures[0]
     kinds = get_args(KeyWrapperErrorKind)
@@ -164,12 +165,13 @@ def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
 
 
 class RingStoreError(Exception):
-    """The ring store failed, or holds no acceptable ring document. The text is fixed: a vendor's
-    text may contain credentials.
+    """The ring store failed, or holds no acceptable ring document. The text of the error is fixed,
+    because a vendor's text can contain credentials.
 
-    * `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this
-      store cannot be written.
-    * `absent`: a start found no ring. A store never raises it: its `read` returns None.
+    * `unavailable`: the call may succeed later. `denied`: this process lacks a permission.
+      `read-only`: this store cannot be written to.
+    * `absent`: a start found no ring. A store never raises this kind; its `read` returns None
+      instead.
     * `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or
       of the store.
     """
@@ -194,13 +196,14 @@ class RingStoreError(Exception):
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
-        """The revision of a stored document that is `corrupt` or `too-large`: with it, a member
-        that knows the ring overwrites that document."""
+        """The revision of a stored document that is `corrupt` or `too-large`. A member that knows
+        the ring needs it to overwrite that document."""
 
 
 class SingleUseStoreError(Exception):
-    """The store cannot determine whether a token was redeemed: the token is refused. The kinds are
-    the same as for RingStoreError; the text is fixed, and never comes from the vendor."""
+    """The store cannot determine whether a token was redeemed, so the token is refused. The kinds
+    are the same as for RingStoreError. The text of the error is fixed and never comes from the
+    vendor."""
 
     def __init__(self, kind: RingStoreErrorKind, detail: str, *, code: str | None = None) -> None:
         super().__init__(f"single-use store {kind}: {detail}")
@@ -213,13 +216,13 @@ class SingleUseStoreError(Exception):
 
     @classmethod
     def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
-        """The error of a claim that corresponds to a failure of a ring store."""
+        """The error of a claim for the same failure as `error`, which a ring store reported."""
         return cls(error.kind, error.detail, code=error.code)
 
 
 class SingleUseStoreFullError(Exception):
-    """The store holds as many tokens as it may, and none of them has expired: the token is
-    refused."""
+    """The store holds as many tokens as it is allowed to, and none of them has expired. The token
+    is refused."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Why a call got no answer, with the codes and sentences of @sealring/core."""
+"""Why a call got no answer, in the codes and sentences that @sealring/core uses."""
 
 import errno
 import socket
@@ -56,7 +56,7 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
 }
 _BY_CODE = {code: hint for hint, codes in _HINTS.items() for code in codes}
 
-# OpenSSL's results of a verification (x509_vfy.h), as Node.js names them.
+# OpenSSL's verification results (x509_vfy.h), by the names that Node.js gives them.
 _VERIFY_CODES = {
     2: "UNABLE_TO_GET_ISSUER_CERT",
     9: "CERT_NOT_YET_VALID",
@@ -77,12 +77,12 @@ _RESOLVER = {
     socket.EAI_FAIL: "EAI_FAIL",
     getattr(socket, "EAI_NODATA", None): "ENOTFOUND",
 }
-# The SDKs wrap the system's error several times.
+# The SDKs wrap the system's error in several others.
 _MAX_DEPTH = 12
 
 
 def rows(row: Row, names: str) -> dict[str, Row]:
-    """One row of a table, for several names of errors."""
+    """The same table row for each of several error names."""
     return dict.fromkeys(names.split(), row)
 
 
@@ -99,26 +99,26 @@ def connection_failure(error: BaseException) -> ConnectionFailure | None:
         code = _code_of(each)
         if code in _BY_CODE:
             return failure_with(code)
-        # urllib3 and requests keep the cause in an attribute, or among the arguments.
+        # urllib3 and requests keep the cause in the attribute `reason` or among the arguments.
         inner = [getattr(each, "reason", None), *each.args]
         queue += [each.__cause__, each.__context__, *inner]
     return None
 
 
 def failure_with(code: str) -> ConnectionFailure:
-    """The failure for a code on the list."""
+    """The failure for a code that is in the table."""
     return ConnectionFailure(code, _BY_CODE[code])
 
 
 def unreachable(error: BaseException, service: str) -> RingStoreError | None:
-    """The error of a store whose service gave no answer; None as above. `service` is its name in
-    the message."""
+    """The error of a store whose service gave no answer; None if `error` does not show why.
+    `service` is the name of the service in the message."""
     found = connection_failure(error)
     return None if found is None else unreachable_by(found, service)
 
 
 def unreachable_by(failure: ConnectionFailure, service: str) -> RingStoreError:
-    """The same for a failure that is known."""
+    """The error of a store for a connection failure whose cause is known."""
     detail = f"{service} cannot be reached: {failure.hint} ({failure.code})"
     return RingStoreError("unavailable", detail, code=failure.code)
 

@@ -1,5 +1,5 @@
-"""The state of a codec: for readiness probes, never for liveness. A restart would drop the only
-cached keys."""
+"""The state of a codec, for readiness probes. Never use it for liveness probes: a restart would
+drop the only keys that are cached."""
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,13 +15,13 @@ FailureSource = Literal["kms", "store", "clock", "internal"]
 
 
 class Failure(NamedTuple):
-    """The last failure in the background."""
+    """The last failure of background work."""
 
     source: FailureSource
     """What failed. `internal`: a key wrapper or a store raised an error of another class."""
     kind: str
-    """Of `kms`, the kind of a `KeyWrapperError`; of `store`, that of a `RingStoreError`, or
-    `conflict`; of `clock`, `unconfirmed`; of `internal`, `error`."""
+    """For the source `kms`, the kind of a `KeyWrapperError`; for `store`, the kind of a
+    `RingStoreError`, or `conflict`; for `clock`, `unconfirmed`; for `internal`, `error`."""
     at: datetime
 
 
@@ -35,14 +35,15 @@ ProblemKind = Literal[
     "nearly-full",
 ]
 """
-* `clock`: this machine's time is not confirmed; it publishes nothing.
-* `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
-* `contested`: something else keeps writing to the place of this ring in the store.
-* `foreign-ring`: the store holds no key that a known one vouches for.
-* `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are
-  refused here.
+* `clock`: this machine's time is not confirmed, so this process publishes nothing.
+* `service-clock`: the date of the KMS or of the store disagrees with the other one and with this
+  machine's clock.
+* `contested`: something else keeps writing to this ring's place in the store.
+* `foreign-ring`: the store holds no key that a key known to this process vouches for.
+* `unreadable-key`: no key wrapper of this process can unwrap one of the keys of the ring, so this
+  process refuses tokens sealed with that key.
 * `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
-* `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
+* `nearly-full`: the ring has 48 or more of at most 64 keys, so no rotation can be requested.
 """
 
 
@@ -52,7 +53,7 @@ class RingProblem:
 
     kind: ProblemKind
     detail: str
-    """What it is, in one sentence; nothing secret."""
+    """A description of the problem in one sentence, without secrets."""
     remedy: str
 
 
@@ -63,7 +64,7 @@ class KeyHealth:
     id: str
     state: KeyState
     held: bool
-    """Whether this process has its bytes."""
+    """Whether this process holds the unwrapped key."""
     created: datetime
     activates: datetime
     seals_until: datetime
@@ -75,31 +76,32 @@ class CodecHealth:
     """The state of a codec. All times are UTC."""
 
     status: Status
-    """`degraded`: works, but needs attention. `failing`: send it no requests."""
+    """`degraded`: the codec works, but needs attention. `failing`: send this process no
+    requests."""
     ready: bool
     can_seal: bool
     can_unseal: bool
     seal_until: datetime | None
-    """How long sealing continues if neither the KMS nor the store answers again."""
+    """The time until which sealing continues if neither the KMS nor the store answers again."""
     sealing_key: str | None
     """Id of the key that seals now."""
     keys: tuple[KeyHealth, ...]
     """All keys of the ring, oldest first."""
     last_refresh: datetime | None
-    """The last refresh that succeeded completely."""
+    """When a refresh last succeeded completely."""
     last_kms_check: datetime | None
-    """The last unwrap by the KMS that returned the right bytes."""
+    """When an unwrap by the KMS last returned the right bytes."""
     last_error: Failure | None
     """The last failure, until a refresh succeeds."""
     problems: tuple[RingProblem, ...]
-    """What needs an operator, each with its remedy."""
+    """Problems that an operator must solve, each with its remedy."""
 
 
 class Standing(NamedTuple):
     """The condition of a process, in addition to its view."""
 
     is_failing: bool
-    """Whether its passes or rotations fail, or the store lacks facts that this process knows."""
+    """Whether passes or rotations of this process fail, or the store lacks facts that it knows."""
     is_foreign: bool
     is_contested: bool
     is_dead: bool
@@ -143,7 +145,7 @@ def health_of(view: RingView, standing: Standing) -> CodecHealth:
 
 
 def _seal_until(limit_ms: float | None, states: list[tuple[RingKey, KeyState]]) -> datetime | None:
-    """The limits, or the end of the last key that may seal, if that comes first."""
+    """The earlier of two times: the limit, and the end of the last key that may seal."""
     usable = ("active", "propagating")
     ends = [key.seals_until for key, state in states if key.held and state in usable]
     return None if limit_ms is None else _date(min(limit_ms, max(ends, default=limit_ms)))
@@ -163,13 +165,13 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
     clock, known, now_ms = view.ring_clock, view.snapshot, view.wall_ms(now)
     trouble, disputed = clock.trouble(now), clock.disputed_by(now)
     if trouble is not None:
-        remedy = "set the clock of this machine by NTP, then restart it"
+        remedy = "synchronize the clock of this machine with NTP, then restart this process"
         found.append(("clock", trouble, remedy))
     if disputed is not None:
         detail = f"the clock of the {disputed} disagrees with the clock of this machine"
         found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
     if standing.is_contested:
-        detail = "something else keeps writing to the place of this ring in the store"
+        detail = "something else keeps writing to this ring's place in the store"
         remedy = "give each fleet its own place in the store, and check who can write to this one"
         found.append(("contested", detail, remedy))
     if standing.is_foreign and not known.usable_keys(now_ms):
@@ -186,14 +188,14 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
         key_id = known.unreadable[0].id
         detail = f"no key wrapper of this process can unwrap the key {key_id} of the ring"
         remedy = (
-            "give this process the same key wrappers as the others; if it has them, someone wrote "
-            "a forged key to the store: see the guide on incidents"
+            "give this process the same key wrappers as the other members; if it already has them, "
+            "someone wrote a forged key to the store: see the guide on incidents"
         )
         found.append(("unreadable-key", detail, remedy))
     if standing.is_dead:
         remedy = (
-            "a member creates a key as soon as the KMS answers, the clock is right and the ring has "
-            "room"
+            "a member creates a key as soon as the KMS answers, the clock is right and the ring "
+            "has room"
         )
         detail = "no key can seal: all have expired or are revoked"
         found.append(("no-sealing-key", detail, remedy))

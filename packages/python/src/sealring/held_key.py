@@ -10,7 +10,7 @@ from .formats import native, python_sdk
 from .formats.sealer import TokenSealer
 from .options import is_constant
 
-# Purposes are names in a program, not data.
+# Purposes are constants in a program, not data, so few are expected.
 _MAX_SEALERS = 256
 
 
@@ -19,10 +19,10 @@ class KeyOverwrittenError(Exception):
 
 
 class HeldKey:
-    """A data key, until it is overwritten. Thread-safe: no derivation uses a partly overwritten
-    key. Derived values are kept here so that they are dropped with the key. The data key and its
-    secrets are overwritten; the keys inside `cryptography` and the copies that Python makes of
-    bytes cannot be, and the garbage collector frees them.
+    """Holds a data key until it is overwritten. Thread-safe: no derivation uses a partly
+    overwritten key. Derived values are kept here so that they are dropped with the key. The data
+    key and the secrets derived from it are overwritten. The keys inside `cryptography` and the
+    copies that Python makes of bytes cannot be overwritten; the garbage collector frees them.
     """
 
     def __init__(self, data_key: bytearray, ring: str) -> None:
@@ -39,7 +39,8 @@ class HeldKey:
         self._python_sealed = 0
         self._is_overwritten = False
         self.id = base64url.encode(self._key_id)
-        """12 characters, recomputed from the data key: never taken from a document."""
+        """The id of the key, 12 characters; computed from the data key, never taken from a
+        document."""
 
     def __repr__(self) -> str:
         return f"HeldKey({self.id})"
@@ -69,7 +70,7 @@ class HeldKey:
             return sealer
 
     def python_key(self) -> python_sdk.PythonKey:
-        """The key of `v1.` tokens, derived once."""
+        """The key for `v1.` tokens; derived once, then kept."""
         with self._lock:
             data_key = self._live()
             if self._python_key is None:
@@ -78,14 +79,15 @@ class HeldKey:
             return self._python_key
 
     def count_python_token(self) -> int:
-        """How many `v1.` tokens this process has sealed with it, this one included."""
+        """Counts one more `v1.` token; returns how many this process has sealed with this key,
+        including that one."""
         with self._lock:
             self._python_sealed += 1
             return self._python_sealed
 
     def certify(self, kind: str, *facts: str | None) -> bytes:
-        """HMAC-SHA-256, 32 bytes, of kind, ring and facts as canonical JSON, under the sub-key that
-        certifies facts of the ring."""
+        """The 32-byte HMAC-SHA-256 of kind, ring and facts as canonical JSON, under the sub-key
+        that certifies facts about the ring."""
         text = canonical_json([kind, self._ring, *facts]).encode("ascii")
         with self._lock:
             if not self._ring_mac:
@@ -94,7 +96,7 @@ class HeldKey:
 
     @property
     def is_overwritten(self) -> bool:
-        """Whether it was overwritten: it neither seals nor unseals."""
+        """Whether the key was overwritten and can neither seal nor unseal."""
         return self._is_overwritten
 
     def copy_data_key(self) -> bytearray:

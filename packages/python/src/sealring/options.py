@@ -1,4 +1,4 @@
-"""Checks of options. Messages name the option, and the value unless it may be a secret."""
+"""Checks options. Messages name the option, and its value unless that could be a secret."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ _LABEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def show(value: object) -> str:
-    """Describes a wrong value for a message: its type, and the value if it cannot be a secret."""
+    """Describes a wrong value for a message: the value itself if it cannot be a secret, otherwise
+    its type or its length."""
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -18,7 +19,8 @@ def show(value: object) -> str:
 def number(
     owner: str, name: str, value: object, least: float, most: float, *, whole: bool = False
 ) -> None:
-    """Raises TypeError unless it is a number, ValueError for NaN and outside `least` to `most`."""
+    """Raises TypeError unless the value is a number, and ValueError if it is NaN or outside the
+    range `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         what = "an int" if whole else "a number"
         raise TypeError(f"{owner}: {name} must be {what}, got {show(value)}")
@@ -27,7 +29,7 @@ def number(
 
 
 def flag(owner: str, name: str, value: object) -> None:
-    """Raises TypeError unless it is a bool."""
+    """Raises TypeError unless the value is a bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a bool, got {show(value)}")
 
@@ -52,7 +54,7 @@ def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
 
 
 def label(owner: str, name: str, value: object) -> str:
-    """A ring name or purpose. Keys are derived from it, so its alphabet is restricted."""
+    """Checks a ring name or purpose. Keys are derived from it, so its characters are restricted."""
     if _LABEL.fullmatch(text(owner, name, value, 64)) is None:
         wanted = "1 to 64 characters of [A-Za-z0-9._-]"
         raise ValueError(f"{owner}: {name} must be {wanted}, got {ascii(value)}")
@@ -60,7 +62,7 @@ def label(owner: str, name: str, value: object) -> str:
 
 
 def sequence(owner: str, name: str, value: object) -> None:
-    """Raises TypeError unless it is a list; text is not one."""
+    """Raises TypeError unless the value is a sequence; text and bytes do not count as one."""
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
         raise TypeError(f"{owner}: {name} must be a list, got {show(value)}")
 

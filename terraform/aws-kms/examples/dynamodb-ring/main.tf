@@ -1,4 +1,4 @@
-# A ring in DynamoDB, with single use of tokens, for servers that are tasks of ECS.
+# A ring in DynamoDB, with single use of tokens, for servers that run as ECS tasks.
 
 terraform {
   required_version = ">= 1.9"

@@ -1,4 +1,4 @@
-# A ring for pods of AKS, whose service accounts are bound to managed identities, with logs and alerts.
+# A ring for AKS pods whose service accounts are bound to managed identities, with logs and alerts.
 
 terraform {
   required_version = ">= 1.9"
@@ -66,7 +66,7 @@ variable "rescuers_object_id" {
 }
 
 variable "alert_address" {
-  description = "The mail address that receives alerts."
+  description = "The email address that receives alerts."
   type        = string
 }
 

@@ -44,7 +44,7 @@ locals {
   pool = "principal://iam.googleapis.com/projects/${data.google_project.this.number}/locations/global/workloadIdentityPools/${var.project_id}.svc.id.goog"
 }
 
-# A rescuer is a person who takes the permissions for as long as they are needed.
+# A rescuer is a person who takes on the permissions only for as long as they are needed.
 resource "google_service_account" "rescuer" {
   project      = var.project_id
   account_id   = "payments-rescuer"

@@ -20,7 +20,7 @@ _BODY_START = len(PREFIX) + 60
 
 
 class TokenKey(NamedTuple):
-    """The key of one data key, one salt and one purpose."""
+    """The key that seals tokens of one data key, one salt and one purpose."""
 
     header: bytes
     """keyId, salt and commitment: 45 bytes."""
@@ -42,25 +42,29 @@ class NativeToken(NamedTuple):
 
 
 def token_key(key_id: bytes, salt: bytes, block: bytes) -> TokenKey:
-    """The key of a salt, from its block of 64 bytes: sub_key under `token`, salt, purpose."""
+    """The token key for a salt, from its block of 64 bytes: sub_key under `token`, salt,
+    purpose."""
     commitment = block[32 : 32 + _COMMITMENT_BYTES]
     return TokenKey(key_id + salt + commitment, AESGCM(block[:32]))
 
 
 def max_payload_bytes(max_token_length: int) -> int:
-    """The length of the longest payload whose token is not too long, in bytes."""
+    """The maximum payload length, in bytes, for which the token does not exceed
+    `max_token_length`."""
     return (max_token_length - _BODY_START) * 3 // 4 - NONCE_BYTES - TAG_BYTES
 
 
 def seal(key: TokenKey, nonce: bytes, payload: bytes) -> tuple[str, bytes]:
-    """Returns token and tag. The nonce, 12 bytes, must never repeat under one token key."""
+    """Returns the token and its tag. The nonce of 12 bytes must never repeat under one token
+    key."""
     sealed = key.aead.encrypt(nonce, payload, PREFIX.encode("ascii") + key.header)
     token = PREFIX + base64url.encode(key.header) + base64url.encode(nonce + sealed)
     return token, sealed[-TAG_BYTES:]
 
 
 def key_id_of_token(token: str) -> str | None:
-    """The key id that a token names; None for a text without one. It is not authenticated."""
+    """The key id that a token names; None if the text contains none. The id is not
+    authenticated."""
     key_id = token[len(PREFIX) : len(PREFIX) + 12]
     data = base64url.decode(key_id)
     return key_id if data is not None and len(data) == KEY_ID_BYTES else None
@@ -79,8 +83,9 @@ def parse(token: str) -> NativeToken:
 
 
 def open_token(key: TokenKey, token: NativeToken) -> bytes:
-    """Compares the commitment before decrypting: one ciphertext must not unseal under two keys.
-    Raises InvalidRequestState, `seal`, for a token that this key did not seal."""
+    """Unseals a token. Compares the commitment before decrypting, so that one ciphertext cannot
+    unseal under two keys. Raises InvalidRequestState, `seal`, for a token that this key did not
+    seal."""
     payload = None
     if hmac.compare_digest(key.header, token.header):
         aad = PREFIX.encode("ascii") + key.header

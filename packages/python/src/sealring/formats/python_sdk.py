@@ -16,7 +16,7 @@ _KID_BYTES = 4
 
 
 class PythonKey(NamedTuple):
-    """The keys derived from one secret for this wire."""
+    """The keys derived from one secret for this token format."""
 
     kid: bytes
     """Fingerprint of the derived key: 4 bytes."""
@@ -35,14 +35,15 @@ def max_payload_bytes(max_token_length: int) -> int:
 
 
 def seal(key: PythonKey, nonce: bytes, payload: bytes) -> str:
-    """The nonce, 12 bytes, must never repeat under one key (SP 800-38D section 8)."""
+    """Seals a payload. The nonce of 12 bytes must never repeat under one key (SP 800-38D section
+    8)."""
     sealed = key.aead.encrypt(nonce, payload, PREFIX.encode("ascii") + key.kid)
     return PREFIX + base64url.encode(key.kid + nonce + sealed)
 
 
 def parse(token: str) -> tuple[bytes, bytes]:
-    """The fingerprint that a token names, and the rest. Raises InvalidRequestState, `malformed`,
-    for anything but the canonical text of 32 bytes or more."""
+    """Returns the fingerprint that a token names, and the remaining bytes. Raises
+    InvalidRequestState, `malformed`, for anything but the canonical text of 32 bytes or more."""
     body = base64url.decode(token[len(PREFIX) :]) if token.startswith(PREFIX) else None
     if body is None or len(body) < _KID_BYTES + NONCE_BYTES + TAG_BYTES:
         raise refused("malformed")

@@ -10,9 +10,10 @@ from ..clock import Moment, RandomSource
 from . import native
 
 TOKENS_PER_SALT = 2**20
-"""Tokens under one salt: the width of the message counter in the nonce."""
+"""The maximum number of tokens under one salt, limited by the width of the message counter in the
+nonce."""
 _SALT_LIFETIME_NS = 60_000_000_000
-# A longer pause between two seals may be a suspended or cloned machine.
+# A longer pause between two seals may mean that the machine was suspended or cloned.
 _LONGEST_PAUSE_NS = 1_000_000_000
 _LONGEST_PAUSE_MS = 1_000
 
@@ -29,10 +30,10 @@ class SealingState:
 class TokenSealer:
     """Seals under one data key and purpose, renewing the salt.
 
-    nonce = R xor T xor L: R is random; T is 44 bits of monotonic time, 32 of wall time, 20 of
-    message counter; L the start of the last tag. With a healthy generator R alone makes it uniform
-    (SP 800-38D 8.2.2). With a cloned one, T keeps one instance from repeating itself, and L keeps
-    clones apart from their first differing token on.
+    nonce = R xor T xor L. R is random. T is 44 bits of monotonic time, 32 bits of wall time and
+    20 bits of message counter. L is the start of the last tag. With a healthy generator, R alone
+    makes the nonce uniform (SP 800-38D 8.2.2). With a cloned generator, T keeps one instance from
+    repeating a nonce, and L keeps clones apart from their first differing token on.
     """
 
     def __init__(self, derive: Callable[[bytes], native.TokenKey]) -> None:
@@ -43,7 +44,8 @@ class TokenSealer:
         self._sealed_at = Moment(0, 0)
 
     def seal(self, state: SealingState, payload: bytes, now: Moment) -> str:
-        """One token. The lock is held meanwhile, because the next nonce uses its tag."""
+        """Seals one token. The lock is held meanwhile, because the next nonce uses the tag of this
+        token."""
         with state.lock:
             key = self._current_key(state, now)
             time = (now.monotonic_ns % 2**44 << 52) | (now.wall_ms % 2**32 << 20) | self._count

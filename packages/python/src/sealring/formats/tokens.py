@@ -1,4 +1,4 @@
-"""Tokens over the keys of a ring, independent of the source of the keys."""
+"""Seals and unseals tokens with the keys of a ring, whatever the source of the keys."""
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -13,10 +13,10 @@ from .sealer import SealingState
 
 TokenFormat = Literal["sealring", "python"]
 
-# Number of tokens that one data key may seal on the Python wire: its nonces are random (SP 800-38D
-# 8.3).
+# The number of tokens in the format of the Python SDK that one data key may seal; the limit exists
+# because their nonces are random (SP 800-38D 8.3).
 _PYTHON_TOKENS_PER_KEY = 2**32
-# How often a key may be revoked between its choice and its use.
+# The number of attempts to seal if a key is revoked between its choice and its use.
 _ATTEMPTS = 3
 
 
@@ -30,7 +30,7 @@ class KeySource(Protocol):
 
 
 def format_of(token: str) -> TokenFormat | None:
-    """The format a token claims by its prefix and dots, without decoding it."""
+    """The format that the prefix and the dots of a token indicate, without decoding the token."""
     if token.startswith(native.PREFIX):
         return "sealring"
     is_python = token.startswith(python_sdk.PREFIX) and "." not in token[len(python_sdk.PREFIX) :]
@@ -84,7 +84,8 @@ class NativeTokens(Tokens):
 
 
 class PythonTokens(Tokens):
-    """The tokens of the Python SDK, under the secret that each data key derives for them."""
+    """Seals and unseals the tokens of the Python SDK, with the secret that each data key derives
+    for them."""
 
     def __init__(self, source: KeySource, random: RandomSource, max_token_length: int) -> None:
         super().__init__(source, python_sdk.max_payload_bytes(max_token_length))
@@ -98,7 +99,8 @@ class PythonTokens(Tokens):
 
     def open(self, token: str, now: Moment) -> bytes:
         kid, rest = python_sdk.parse(token)
-        # Four bytes of fingerprint may collide within a ring: every key that has it is tried.
+        # A fingerprint of four bytes may collide within a ring, so every key that has the
+        # fingerprint is tried.
         refusal = refused("unknown key")
         for held in self._source.opening_keys(now):
             try:

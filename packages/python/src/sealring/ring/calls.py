@@ -1,5 +1,5 @@
-"""Calls to KMS and store: each with a deadline, at most four at once, so that a service that
-hangs costs neither threads nor latency."""
+"""Makes the calls to the KMS and the store, each with a deadline and at most four at once, so that
+a service that hangs ties up only a few threads and delays a caller only until the deadline."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _RETRY_BASE_SECONDS = 0.1
 _RETRY_CAP_SECONDS = 2.0
 
 TOO_LATE = "no answer in time"
-"""The error of a call that ended at its deadline."""
+"""The message for a call that was abandoned at its deadline."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -28,15 +28,16 @@ class CallOptions(NamedTuple):
     """How a call to the KMS or the store is made."""
 
     is_foreground: bool = False
-    """Whether a caller waits for the call: if so, it is retried three times with full jitter."""
+    """Whether a caller waits for the call. If so, the call is retried up to three times, with full
+    jitter."""
     until: Deadline | None = None
     """When the waiting caller gives up."""
     for_token: bool = False
-    """Whether a token caused the call. An attacker may choose the token, so only entries that were
-    never tried are unwrapped."""
+    """Whether a token caused the call. An attacker may have chosen the token, so only entries that
+    have never been tried are unwrapped."""
     defer_unwraps: bool = False
-    """Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads
-    at once."""
+    """Whether unwraps that are not urgent are deferred, because the whole fleet reads at once after
+    a notification."""
 
 
 FOREGROUND = CallOptions(is_foreground=True)
@@ -44,8 +45,8 @@ BACKGROUND = CallOptions()
 
 
 class Calls:
-    """Makes the call on a daemon thread and abandons it if it hangs, because Python cannot end
-    it."""
+    """Makes each call on a daemon thread and abandons the thread if the call hangs, because Python
+    cannot end a thread."""
 
     def __init__(self, clock: Clock, timeout_seconds: float, random: RandomSource) -> None:
         self._clock = clock
@@ -64,11 +65,11 @@ class Calls:
         discard: Callable[[T], object] = lambda _: None,
         until: Deadline | None = None,
     ) -> T | E:
-        """The result of `call`, or its failure: an error of the class that `failure` creates is
-        kept without its traceback, any other error is dropped, because its text may be secret.
+        """The result of `call`, or its failure. An error of the class that `failure` creates is
+        kept, without its traceback; any other error is dropped, because its text may be secret.
 
-        An answer that comes after the deadline, or after close, is given to `discard`: for
-        overwriting a key in it.
+        An answer that arrives after the deadline, or after close, is passed to `discard`, which
+        overwrites a key in it.
         """
         late = failure(TOO_LATE)
         seconds = min(self._timeout_seconds, self.seconds_left(until))
@@ -107,12 +108,13 @@ class Calls:
             raise CodecClosedError
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises CodecClosedError as soon as the codec is closed."""
+        """Waits for the given time. Raises CodecClosedError as soon as the codec is closed."""
         if self.closing.wait(max(0.0, seconds)):
             raise CodecClosedError
 
     def wait_to_retry(self, failure: KeyWrapperError, attempt: int, options: CallOptions) -> bool:
-        """Waits until the next attempt is due; returns False at once if no attempt is left."""
+        """Waits until the next attempt is due, and returns True; returns False at once if the call
+        must not be retried."""
         is_last = not options.is_foreground or attempt > _RETRIES
         if is_last or not may_pass(failure) or self.closing.is_set():
             return False

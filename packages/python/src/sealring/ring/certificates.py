@@ -48,14 +48,15 @@ def vouchers_by(
 
 
 def wrap_mac_of(wrap: WrappedKey, signed: bytes | None, own: HeldKey) -> bytes:
-    """The MAC under an entry's own key over one of its wraps and the signature of that."""
+    """The MAC, under an entry's own key, over one of the entry's wraps and the signature of that
+    wrap."""
     wrapped = base64url.encode(wrap.wrapped)
     signature = None if signed is None else base64url.encode(signed)
     return own.certify("wrap", own.id, wrap.provider, wrap.key_id, wrapped, signature)
 
 
 def ancestors_mac_of(ids: Iterable[str], own: HeldKey) -> bytes:
-    """The MAC under an entry's own key over the ids of those that vouch for it."""
+    """The MAC, under an entry's own key, over the ids of the keys that vouch for it."""
     return own.certify("ancestors", own.id, *ids)
 
 
@@ -69,7 +70,7 @@ def is_right_wrap(wrap: RingWrap, own: HeldKey) -> bool:
 
 
 def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
-    """The ancestors that a key itself names; None if it names none."""
+    """The claimed ancestors, if the MAC shows that the key itself named them; otherwise None."""
     is_right = told and hmac.compare_digest(told.mac, ancestors_mac_of(told.ids, own))
     return told if is_right else None
 
@@ -81,26 +82,27 @@ def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
 
 
 def is_vouched(entry: RingEntry, signers: Signers) -> bool:
-    """Whether a known key vouches for it, and it names that key as its ancestor. Both are required:
-    an attacker can vouch for the keys of a ring with their own key."""
+    """Whether a known key vouches for an entry, and the entry names that key as its ancestor. Both
+    are required, because an attacker can vouch for the keys of a ring with a key of theirs."""
     named = () if entry.ancestors is None else entry.ancestors.ids
     return any(key_id in named for key_id in right_vouchers(entry, signers))
 
 
 def right_certificates(key_id: str, claim: Revocation, signers: Signers) -> Macs:
-    """The certificates that are valid under a known key, whatever that key may certify."""
+    """The certificates that are valid under a known key, whether or not that key is allowed to
+    certify the revocation."""
     return _right_ones(claim.by, signers, partial(certificate_of, key_id, claim.at))
 
 
 def is_certified(key: RingEntry, claim: Revocation | None, signers: Signers) -> bool:
-    """Whether a key is revoked: certified by the key itself, or by a newer known one that is not
-    revoked. A revoked key certifies only its own revocation."""
+    """Whether the revocation of a key is certified: by the key itself, or by a newer known key that
+    is not revoked. A revoked key certifies only its own revocation."""
     right = {} if claim is None else right_certificates(key.id, claim, signers)
     return any(key_id == key.id or may_revoke(signers[key_id], key) for key_id in right)
 
 
 def may_revoke(signer: RingKey, key: RingEntry) -> bool:
-    """Whether a key may certify the revocation of another one."""
+    """Whether `signer` may certify the revocation of `key`."""
     return not signer.is_revoked and birth(signer) > birth(key)
 
 

@@ -1,4 +1,4 @@
-"""The bytes of data keys as a KMS receives and returns them."""
+"""The bytes of a data key, in the form in which a KMS receives and returns them."""
 
 import hashlib
 import hmac
@@ -10,19 +10,19 @@ from ..options import is_constant
 
 
 def checked_data_key(data: object) -> bytearray | None:
-    """The bytes that a key wrapper returned, if they are a data key of 32 bytes."""
+    """The bytes that a key wrapper returned, if they are a 32-byte data key; otherwise None."""
     is_whole = isinstance(data, bytearray) and len(data) == DATA_KEY_BYTES
     return data if is_whole and not is_constant(data) else None  # type: ignore[arg-type, return-value]
 
 
 def bound_plaintext(data_key: bytearray, context: Mapping[str, str]) -> bytearray:
-    """Data key and SHA-256 of the context: the plaintext for a service that binds no context. The
-    caller overwrites it."""
+    """The data key followed by the SHA-256 hash of the context: the plaintext to wrap with a
+    service that binds no context. The caller overwrites it."""
     return bytearray(data_key) + _hash_of(context)
 
 
 def unbound_plaintext(plaintext: object, context: Mapping[str, str]) -> bytearray | None:
-    """The data key of such a plaintext, which is overwritten; None if the context differs."""
+    """The data key in such a plaintext; None if the context differs. Overwrites the plaintext."""
     data = plaintext if isinstance(plaintext, bytearray) else bytearray()
     is_bound = hmac.compare_digest(data[DATA_KEY_BYTES:], _hash_of(context))
     data_key = bytearray(data[:DATA_KEY_BYTES]) if is_bound else None

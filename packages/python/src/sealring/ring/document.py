@@ -1,5 +1,5 @@
 """The ring document: one line of JSON, as short as possible. A parsed document is well-formed, but
-no fact in it is trusted only because the store contains it. Pure."""
+no fact in it is trusted merely because it is in the store. Pure."""
 
 import json
 import re
@@ -16,7 +16,8 @@ from ..key_wrapper import WrappedKey
 from .policy import MAX_RING_KEYS
 
 MAX_DOCUMENT_BYTES = 256 * 1024
-# Bounds of the format, not of a policy: every reader of the format refuses what is beyond them.
+# These bounds belong to the format, not to a policy: every reader of the format refuses values
+# outside them.
 _FORMAT = "sealring/ring/1"
 MAX_WRAPS = 16
 MAX_MACS = 8
@@ -30,13 +31,13 @@ _CYCLE_START_MS = 946_684_800_000  # 2000-01-01T00:00:00Z.
 _EPOCH = datetime(1970, 1, 1)  # Naive: every time of a document is UTC.
 _ONE_LINE = re.compile(r"[\x20-\x7e]+")
 _CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
-# One spelling for one second.
+# Each second can be written in only one way.
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _PROVIDER = re.compile(r"[a-z0-9-]{1,64}")
 _TIMES = ("created", "activates", "sealsUntil", "opensUntil")
 
 Macs = Mapping[str, bytes]
-"""HMACs of 32 bytes, by the id of the key that made them."""
+"""32-byte HMACs, keyed by the id of the key that made each."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,22 @@ class Revocation:
     """Shown to operators, and used to decide which entries a full ring leaves out; never used to
     decide which key is revoked."""
     by: Macs
-    """Certificates, at most 8: of the revoked key itself, or of a newer one."""
+    """At most 8 certificates, made by the revoked key itself or by newer keys."""
 
 
 @dataclass(frozen=True)
 class RingWrap(WrappedKey):
     signature: bytes | None
     mac: bytes
-    """Under the entry's own key: the process that added the wrap held it."""
+    """Made with the entry's own key, which shows that the process that added the wrap held that
+    key."""
     is_proved: bool = field(default=False, compare=False)
     """Whether this process made or unwrapped the wrap. If so, it is never dropped."""
 
 
 @dataclass(frozen=True)
 class Ancestors:
-    """The keys that vouch for a key, certified by that key itself."""
+    """The keys that vouch for a key, as authenticated by that key itself."""
 
     ids: tuple[str, ...]
     """At most 8, newest first."""
@@ -70,7 +72,8 @@ class Ancestors:
 
 @dataclass(frozen=True)
 class RingEntry:
-    """One key of the ring, as stored. Times in milliseconds since the epoch, whole seconds."""
+    """One key of the ring, as stored. Times are in milliseconds since the epoch and always whole
+    seconds."""
 
     id: str
     created: int
@@ -81,11 +84,11 @@ class RingEntry:
     opens_until: int
     """From this time on it has expired."""
     times: tuple[str, ...]
-    """All four times, as in the document."""
+    """All four times, as they are written in the document."""
     vouchers: Macs
-    """At most 8, of keys that its publisher could sign with."""
+    """At most 8 vouchers, made by keys that the publisher of this key could sign with."""
     ancestors: Ancestors | None
-    """None if they are not known."""
+    """None if the ancestors are not known."""
     revocation: Revocation | None
     wraps: tuple[RingWrap, ...]
 
@@ -96,13 +99,14 @@ class RingDocument(NamedTuple):
     entries: tuple[RingEntry, ...]
     """At most 64, each with a different id."""
     claim: str | None = None
-    """The claim of a member that is about to create the first key; 16 bytes in base64url."""
+    """The claim of a member that is about to create a key, because no key may seal; 16 bytes in
+    base64url."""
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
-    """Parses the document of a ring. Raises RingStoreError, `too-large` or `corrupt`, for a
-    document that has an unknown member, lacks one, or is longer than necessary: a new format uses
-    another place in the store."""
+    """Parses the document of a ring. Raises RingStoreError `too-large` for a document over a limit,
+    and `corrupt` for one that has an unknown member, lacks a member, or is longer than necessary.
+    No future members are tolerated: a new format would use another place in the store."""
     if len(text) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
@@ -123,8 +127,8 @@ def parse_document(text: str, ring: str) -> RingDocument:
     entries = tuple(map(_entry, keys))
     if len({entry.id for entry in entries}) != len(entries):
         _refuse("two keys with one id")
-    # Members may come in any order. A repeated name, white space and other escapes make it longer
-    # than necessary.
+    # JSON members may be in any order. A repeated name, white space or an unusual escape makes the
+    # document longer than necessary.
     if len(canonical_json(document, sort_keys=False)) != len(text):
         _refuse("not in canonical form")
     return RingDocument(entries, claim)
@@ -140,8 +144,8 @@ def encode_document(ring: str, document: RingDocument) -> str:
 
 
 def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
-    """The context of every wrap of a key: ring, purpose and the key's times as in the
-    document."""
+    """The context of every wrap of a key: the ring, the purpose and the key's times as they are in
+    the document."""
     return {
         "sealring:ring": ring,
         "sealring:purpose": "data-key",
@@ -150,8 +154,8 @@ def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
 
 
 def signed_bytes(ring: str, key_id: str, times: tuple[str, ...], wrap: WrappedKey) -> bytes:
-    """The bytes that the signature of a wrap covers, if an unwrap does not authenticate the
-    origin."""
+    """The bytes that the signature of a wrap covers. Signatures are needed if an unwrap does not
+    authenticate the origin of the wrap."""
     facts = {
         "ring": ring,
         "id": key_id,
@@ -164,15 +168,15 @@ def signed_bytes(ring: str, key_id: str, times: tuple[str, ...], wrap: WrappedKe
 
 
 def format_time(ms: float) -> str:
-    """Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second."""
+    """A time in the form `YYYY-MM-DDTHH:MM:SSZ`. Each second has only one such text."""
     cycles, rest_ms = divmod(int(ms // 1_000) * 1_000 - _CYCLE_START_MS, _CYCLE_MS)
     time = datetime(2000, 1, 1) + timedelta(milliseconds=rest_ms)
     return f"{time.year + 400 * cycles:04}-{time:%m-%dT%H:%M:%S}Z"
 
 
 def time_ms(text: str) -> int:
-    """Milliseconds since the epoch of a time in that spelling. Raises RingStoreError for any other
-    text."""
+    """Parses a time in the form that `format_time` writes, into milliseconds since the epoch.
+    Raises RingStoreError for any other text."""
     return _ms(_text(text, "time", _TIME))
 
 

@@ -23,7 +23,8 @@ from .document import MAX_MACS, MAX_WRAPS, Macs, Revocation, RingDocument, RingE
 from .policy import MAX_RING_KEYS
 from .snapshot import RingKey, RingSnapshot, create_snapshot, with_keys
 
-# How far `created` may be ahead of the clocks: each key of a full ring is a second newer.
+# How far `created` may be ahead of the clocks, because each key of a full ring can be one second
+# newer than the one before.
 _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
 
 
@@ -31,7 +32,7 @@ class Judgement(NamedTuple):
     """The inputs of a check besides the document."""
 
     now_ms: float
-    """The time by the checked clock."""
+    """The time according to the clock that is checked against service dates."""
     is_unconfirmed: bool
     """Whether that clock is unconfirmed now. If so, nothing has expired."""
     clock_skew_ms: float
@@ -39,18 +40,19 @@ class Judgement(NamedTuple):
     """Keys that have expired and can still certify."""
     accepts_created_from_ms: float
     over: Container[str] = frozenset()
-    """Ids of keys that were known to be revoked when their lifetime ended: they are never unwrapped
+    """Ids of keys that were known to be revoked when their lifetime ended. They are never unwrapped
     again."""
 
     def has_ended(self, entry: RingEntry) -> bool:
         return not self.is_unconfirmed and self.now_ms >= entry.opens_until
 
     def is_pinned_out(self, entry: RingEntry) -> bool:
-        """Whether this process's own pin refuses a key."""
+        """Whether this process refuses a key because of its own pin,
+        `accept_keys_created_after`."""
         return entry.created < self.accepts_created_from_ms
 
     def is_from_the_future(self, entry: RingEntry) -> bool:
-        """Whether a key was created later than any clock of the fleet can show."""
+        """Whether the creation time of a key is later than any clock in the fleet can show now."""
         return entry.created > self.now_ms + self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
     def is_plausible(self, entry: RingEntry) -> bool:
@@ -61,8 +63,8 @@ class Judgement(NamedTuple):
 def unwrapped_key(
     entry: RingEntry, held: HeldKey, opened: RingWrap | None, seals_from_ms: float
 ) -> RingKey:
-    """A key that was unwrapped; `opened` is the wrap that its bytes came from, whose MAC is
-    computed again, whatever the document says."""
+    """A key that was unwrapped. `opened` is the wrap that its bytes came from; the MAC of that wrap
+    is recomputed and never taken from the document."""
     proved: tuple[RingWrap, ...] = ()
     if opened is not None:
         mac = wrap_mac_of(opened, opened.signature, held)
@@ -90,8 +92,8 @@ def _entry_facts(entry: RingEntry) -> dict[str, Any]:
 
 
 def revocable(known: RingSnapshot) -> list[RingKey]:
-    """The keys that can be revoked: known ones, and those that could not be
-    unwrapped or that a pin refuses."""
+    """The keys that can be revoked: known keys, keys that could not be unwrapped, and keys that a
+    pin refuses."""
     missing = [entry for entry in known.carried + known.unreadable if entry.id not in known.by_id]
     mine = [key for key in known.keys if not key.is_left and key.revocation is None]
     return [*mine, *(tombstone(entry, None) for entry in missing)]
@@ -104,8 +106,8 @@ def belongs(
     known: RingSnapshot,
     judgement: Judgement,
 ) -> bool:
-    """Whether a key that was unwrapped belongs to this ring: linked to a known key in both
-    directions, whichever is older."""
+    """Whether a key that was unwrapped belongs to this ring: it and a known key must be linked in
+    both directions, whichever of the two is older."""
     before = known.by_id.get(key.id)
     if before is not None and before.signer is not None:
         return True
@@ -126,9 +128,9 @@ def belongs(
 def with_unwrapped(
     known: RingSnapshot, keys: Sequence[RingKey], judgement: Judgement
 ) -> RingSnapshot:
-    """The same facts with keys that were unwrapped since. A key that was known only by its id is
-    now checked by its bytes."""
-    # A key that is revoked by now was not revoked when this was learned.
+    """The same facts, plus the keys that have been unwrapped since. The revocation of a key that
+    was known only by its id is now checked with its bytes."""
+    # A signer that is revoked by now was not revoked when the claim was accepted.
     signers = {
         key_id: replace(signer, is_revoked=False)
         for key_id, signer in signers_of([*known.keys, *keys], judgement.past).items()
@@ -146,7 +148,7 @@ def learn(
 ) -> tuple[RingSnapshot, list[RingEntry]]:
     """The facts that a process with keys adopts before any unwrap: revocations, wraps and vouchers
     of known keys, and tombstones. Also returns the entries to unwrap: those that are vouched for
-    and not known, newest first."""
+    but not known, newest first."""
     past = judgement.past
     keys = dict(known.by_id)
     entries = sorted(document.entries, key=birth, reverse=True)
@@ -154,14 +156,14 @@ def learn(
     for entry in entries:
         if entry.id in keys:
             keys[entry.id] = _with_wraps_and_vouchers(keys[entry.id], entry, signers)
-    # Newest first: once a key is known to be revoked it certifies its own revocation only.
+    # Newest first, because a key that is known to be revoked certifies only its own revocation.
     for entry in entries:
         if entry.id in keys:
             signers = signers_of(keys.values(), past)
             keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
-    # Keep only as many keys that were never unwrapped as a document has room for beside the keys in
-    # use.
+    # Of the keys that were never unwrapped, keep only as many as fit into a document next to the
+    # keys in use.
     room = max(0, MAX_RING_KEYS - sum(key.revocation is None for key in keys.values()))
     tombs = [key for key in keys.values() if key.is_tombstone and not judgement.has_ended(key)]
     for key in sorted(tombs, key=birth, reverse=True)[room:]:
@@ -174,13 +176,14 @@ def learn(
 def _unknown(
     keys: dict[str, RingKey], entries: Sequence[RingEntry], judgement: Judgement
 ) -> list[RingEntry]:
-    """The entries that are vouched for; of those that are revoked or that the pin refuses,
-    tombstones into `keys`."""
+    """The entries to unwrap: those that are vouched for. For entries that are revoked or that the
+    pin refuses, adds tombstones to `keys` instead."""
     signers = signers_of(keys.values(), judgement.past)
     # A process that started on a document without the older keys learns them from their successors.
     told = [key.ancestors for key in keys.values()]
     ancestors = {key_id for one in told if one is not None for key_id in one.ids}
-    # The keys that new keys follow: a revoked one may be the only link.
+    # The ids of the keys that new keys name as ancestors. A revoked key can be the only link to
+    # them.
     links = {
         key_id
         for entry in entries
@@ -201,7 +204,8 @@ def _unknown(
             continue
         claims = (entry.revocation, None if key is None else key.revocation)
         is_revoked = any(is_certified(entry, claim, signers) for claim in claims)
-        # An entry that the pin of this process refuses needs no check: it is kept for the others.
+        # An entry that the pin of this process refuses needs no check; it is kept for the other
+        # processes.
         is_pinned_out = judgement.is_pinned_out(entry)
         is_ours = (key is not None and key.signer is not None) or entry.id in ancestors
         if key is None and (is_revoked or is_pinned_out):
@@ -214,9 +218,11 @@ def _unknown(
 
 
 def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
-    """The times of a tombstone were never authenticated: another entry of that id may be the
-    right one. If all its certifiers have been revoked since, others accept only its own
-    certificate. A key that expired by a clock that was later set back is needed again."""
+    """Whether a key that is known only by its id, or no longer held, should be unwrapped. The times
+    of a tombstone were never authenticated, so another entry with the same id may be the right one.
+    If all keys that certified the revocation have been revoked since, other processes accept only
+    the certificate of the key itself. A key that expired by a clock that was later set back is
+    needed again."""
     if not key.is_tombstone:
         return key.held is None and not key.is_revoked and key.times == entry.times
     return key.times != entry.times or (
@@ -225,8 +231,8 @@ def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bo
 
 
 def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
-    """`key` with the revocation that a document claims, if that is certified; otherwise `key`
-    itself."""
+    """`key` with the revocation that a document claims, if that revocation is certified; otherwise
+    `key` unchanged."""
     is_pinned_out = key.is_revoked and key.revocation is None and key.is_tombstone
     if claim is None or is_pinned_out:  # The pin needs no certificate.
         return key
@@ -240,8 +246,8 @@ def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -
 def _with_certificates(
     key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers
 ) -> RingKey:
-    """Of two records of one revocation, the one with the revoked key's own certificate; plus
-    further certificates where there is room."""
+    """Merges two records of one revocation: prefers the one with the revoked key's own certificate,
+    and adds further certificates where there is room."""
     right = right_certificates(key.id, theirs, signers)
     if not right:
         return key
@@ -275,7 +281,7 @@ def _more_wraps(
 
 
 def first_of(most: int, first: Macs, second: Macs) -> Macs:
-    """The first `most` of both, `first` before `second`."""
+    """The first `most` MACs of both, those of `first` before those of `second`."""
     return dict(
         islice({**first, **{k: v for k, v in second.items() if k not in first}}.items(), most)
     )
@@ -287,8 +293,8 @@ def lacks(
     judgement: Judgement,
     keys: Iterable[RingKey] | None = None,
 ) -> bool:
-    """Whether a document lacks a known fact that still matters. `keys` are those to look
-    for, by default all."""
+    """Whether a document lacks a known fact that still matters. `keys` are the keys to look for; by
+    default, all known keys."""
     signers = signers_of(known.keys, judgement.past)
     entries = {entry.id: entry for entry in document.entries}
     return any(
@@ -299,10 +305,12 @@ def lacks(
 
 
 def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool:
-    """If an entry is full of vouchers or wraps that this process cannot check, one that it can
-    check is enough: two members must not overwrite each other endlessly."""
+    """Whether an entry lacks something that is known about a key. If the entry is full of vouchers
+    or wraps that this process cannot check, one that it can check is enough; otherwise two members
+    could overwrite each other endlessly."""
     if key.signer is None:
-        # Only its revocation is known, and nothing is lost with an entry that no process can use.
+        # Only the revocation of the key is known, and nothing is lost if the document has no entry
+        # for it.
         return entry is not None and _lacks_revocation(key, entry, signers)
     if entry is None or entry.times != key.times:
         return True
@@ -328,24 +336,25 @@ def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
         return key.revocation is not None
     if key.signer is not None:
         return key.id not in right_certificates(key.id, claim, signers)
-    # An invalid one in place of a valid one.
+    # The document has an invalid revocation in place of a valid one.
     return not is_certified(key, claim, signers) and is_certified(key, key.revocation, signers)
 
 
 Lineage = tuple[RingEntry, HeldKey]
-"""An entry, and the key that was unwrapped of it."""
+"""An entry, and the key that was unwrapped from it."""
 
 
 def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
-    """Keys linked by valid vouchers of those they name as ancestors, newest first: a
-    ring is one such group."""
+    """Groups of keys, newest first. Within a group, keys are linked by valid vouchers from keys
+    that they name as ancestors. The keys of one ring form one group."""
     newest = sorted(keys, key=lambda key: birth(key[0]), reverse=True)
     signers = {entry.id: unwrapped_key(entry, held, None, 0) for entry, held in newest}
     groups: list[set[str]] = []
     for entry, held in newest:
         told = right_ancestors(entry.ancestors, held)
         named = () if told is None else told.ids
-        # This is checked both ways: any key can vouch for the keys of a ring, or name them.
+        # Both directions are checked, because any key can vouch for the keys of a ring, and any key
+        # can name them as ancestors.
         linked = {entry.id, *(right_vouchers(entry, signers).keys() & set(named))}
         apart = [group for group in groups if not group & linked]
         groups = [*apart, linked.union(*(group for group in groups if group & linked))]

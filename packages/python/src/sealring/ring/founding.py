@@ -18,8 +18,8 @@ _MS = 1_000
 _CLAIM_BYTES = 16
 _FIRST_LOOK_MS = 50
 _LONGEST_LOOK_MS = 3_000
-# Calls to the KMS one after the other, retries included, that the first key of a ring may need:
-# generate, sign, unwrap.
+# The largest number of successive calls to the KMS, including retries, that the first key of a ring
+# can need: generate, sign and unwrap.
 _CALLS_OF_A_FOUNDER = 12
 
 
@@ -32,7 +32,8 @@ class Founding:
     """The member that wins the compare-and-swap of a claim creates the key, and the others wait. A
     waiting member takes over a claim after the longest time that its owner could have needed,
     measured by its own clock; if the owner is still alive, its key loses the race. After three
-    times as long, all claims are ignored, because an attacker may have written them."""
+    times as long, the waiting member ignores all claims, because an attacker may have written
+    them."""
 
     def __init__(
         self, view: RingView, calls: Calls, stored: StoredDocument, writer: RingWriter
@@ -46,8 +47,8 @@ class Founding:
         # The times when a claim of another member was first and last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
-        # Whether the last call to the KMS failed: if so, the key is created before anything is
-        # written to the store.
+        # Whether the last call to the KMS failed. If so, the next attempt creates the key before it
+        # writes anything to the store.
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
@@ -60,12 +61,12 @@ class Founding:
         wait_ms = self._ms_for_another(there)
         if wait_ms > 0:
             return wait_ms
-        # By another time, the ring may have live keys.
+        # At the right time, the ring may have live keys.
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
             raise RingStoreError("unavailable", f"no key was created: {trouble}")
-        # It is remembered before the write: if the answer is lost, the claim in the store is this
-        # member's own.
+        # The claim is remembered before the write, so that this member recognizes it as its own
+        # even if the answer to the write is lost.
         if self._own_claim is None:
             self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))
         made = self._writer.make(reason) if self._has_kms_failed else None
@@ -82,7 +83,8 @@ class Founding:
         return 0
 
     def _ms_for_another(self, claim: str | None) -> float:
-        """A wait if another member's claim may still lead to a key; 0 if this member claims."""
+        """How long to wait, in milliseconds, if another member's claim may still lead to a key; 0
+        if this member should claim."""
         if claim is None or claim == self._own_claim:
             return 0
         now = self._view.now()

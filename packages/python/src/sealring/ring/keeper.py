@@ -32,9 +32,10 @@ _BACKOFF_BASE_MS = 10_000
 _CONFLICT_WAIT_MS = 5_000
 _PUSH_WAIT_CAP_MS = 60_000
 _ROTATION_BACKOFF_MS = 60_000
-# Work that is due this soon is done now.
+# Work that is due within this time is done at once.
 _EARLY_MS = 1
-# How long a revocation keeps calling a store that does not answer, in deadlines of a call.
+# How long a revocation keeps calling a store that does not answer, as a multiple of the deadline of
+# one call.
 _CALLS_OF_A_REVOCATION = 4
 # Rounds after which a writer that loses every race gives up.
 _MAX_CONFLICTS = 64
@@ -43,7 +44,7 @@ _NEVER_MS = float("inf")
 logger = logging.getLogger("sealring")
 
 T = TypeVar("T")
-# A failure in the background.
+# The source and the kind of a failure.
 _Failed = tuple[FailureSource, str]
 
 
@@ -71,7 +72,7 @@ class RingKeeper:
         self._writer: RingWriter = start.writer
         self._role: Role = start.role
         self._policy = policy = view.policy
-        # No loop is faster than this, in any state.
+        # No loop repeats faster than this, whatever the state.
         fastest = min(policy.refresh_every_seconds, policy.kms_check_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
@@ -82,7 +83,7 @@ class RingKeeper:
         self._next_read_at: Deadline | None = None
         self._soon_at: Deadline | None = None
         self._is_proof_wanted = False
-        # When others, by a token or a notification, can next cause a read of the ring.
+        # When a token or a notification can next cause a read of the ring.
         self._next_caused_read_at: Deadline | None = None
         self._caused = threading.RLock()
         self._miss_pass: Future[None] | None = None
@@ -111,7 +112,7 @@ class RingKeeper:
         return health_of(self.view, standing)
 
     def start(self) -> None:
-        """Returns when all live keys are held and, for a member, one of them may seal."""
+        """Returns once all live keys are held and, for a member, one of them may seal."""
         self._start.run()
         self._completed()
         self._consider_rotation()
@@ -140,7 +141,7 @@ class RingKeeper:
             return self._pending_refresh
 
     def rotate(self, reason: Literal["requested", "emergency"]) -> "Future[None]":
-        """Publishes a successor. A lost race is repeated only if the winner's key does not
+        """Publishes a successor. After a lost race, tries again only if the winner's key does not
         satisfy the request."""
         self._assert_member("rotate")
         skew_ms = self._policy.clock_skew_seconds * _MS
@@ -151,10 +152,10 @@ class RingKeeper:
     def revoke(
         self, is_meant: Callable[[RingKey], bool], must_exist: str | None = None
     ) -> "Future[None]":
-        """Revokes the keys that `is_meant` picks as the ring is read now; keys that appear
-        meanwhile and are active at once are successors made for the same request, and stay. Neither
-        a failing KMS nor a wrong clock prevents it. Raises ValueError when the ring lacks
-        `must_exist`."""
+        """Revokes the keys that `is_meant` selects when the ring is read. Keys that appear in the
+        meantime and are active at once are successors for the same request, so they are not
+        revoked. Neither a failing KMS nor a wrong clock prevents the revocation. Raises ValueError
+        when the ring lacks `must_exist`."""
         self._assert_member("revoke")
         wait_ms = _CALLS_OF_A_REVOCATION * self._policy.kms_timeout_seconds * _MS
         patience = later(self.view.now(), wait_ms)
@@ -166,9 +167,9 @@ class RingKeeper:
         self.refresh_for_token(now, BACKGROUND)
 
     def refresh_for_token(self, now: Moment, options: CallOptions) -> "Future[None] | None":
-        """Reads the ring because of a token, at most once per `miss_refresh_seconds`: tokens are
-        attacker-chosen. The future ends when that read, or one that another token caused, has
-        ended; `health()` shows its failure."""
+        """Reads the ring because of a token, at most once per `miss_refresh_seconds`, because an
+        attacker can choose tokens. The future completes when that read, or the one that another
+        token caused, has ended; `health()` shows its failure."""
         with self._caused:
             due = self._next_caused_read_at
             if due is None or due.ms_left(now) <= 0:
@@ -178,14 +179,14 @@ class RingKeeper:
 
     def needs_refresh_for(self, key_id: str | None, now: Moment) -> bool:
         """Whether a refresh could change the result for a token. While passes fail, the age of the
-        view is ignored: otherwise every token would wait for a KMS that hangs."""
+        view is ignored; otherwise every token would wait for a service that hangs."""
         if key_id is not None and key_id not in self.view.snapshot.by_id:
             return True
         return self._is_overdue(now)
 
     def pushed(self) -> None:
-        """Notifications may come from anyone who can send them: one pass is pending at most,
-        `miss_refresh_seconds` apart at least."""
+        """Handles a notification. Anyone who can write to the channel can send one, so at most one
+        pass is pending, and passes are at least `miss_refresh_seconds` apart."""
         if self.view.is_closed or self._is_push_pending:
             return
         miss_ms, now = self._policy.miss_refresh_seconds * _MS, self.view.now()
@@ -244,8 +245,9 @@ class RingKeeper:
         self._retry_conflicts(attempt, patience)
 
     def _read_to_revoke(self) -> None:
-        """An absent ring, or junk in its place, is overwritten at once; entries that the KMS does
-        not unwrap are left."""
+        """Reads the ring before a revocation. An absent ring, or junk in its place, does not
+        prevent the revocation, which overwrites it; entries that the KMS does not unwrap are
+        kept."""
         try:
             self._sync.read(FOREGROUND)
         except (RingStoreError, KeyWrapperError):
@@ -279,7 +281,7 @@ class RingKeeper:
     def _is_overdue(self, now: Moment) -> bool:
         """Whether a read or a KMS check is overdue, and neither is known to fail."""
         policy, limits = self._policy, self.view.limits
-        # Older than that, this machine was suspended, or the next pass is overdue.
+        # If the failure is older than that, this machine was suspended or the next pass is overdue.
         recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
         if self._failed_at is not None and age_ms(self._failed_at, now) <= recent_ms:
             return False
@@ -292,7 +294,7 @@ class RingKeeper:
         )
 
     def _pass(self, options: CallOptions, *, reads: bool) -> None:
-        """One pass: reads the ring and makes the KMS check, as far as they are due. A failing store
+        """One pass: reads the ring and makes the KMS check, each only if it is due. A failing store
         must not prevent the KMS check, and a failing KMS must not prevent the read; while one of
         them fails, the other is not called more often than usual."""
         self._assert_open()
@@ -307,7 +309,7 @@ class RingKeeper:
         except Exception as error:  # The only thread that refreshes must not end.
             failure, self._next_read_at = error, None
         if options.defer_unwraps and self._failures > 0:
-            # A notification does not repeat what failed recently: the timer is set for that.
+            # A notification does not repeat what failed recently; the timer is set to do that.
             self._announce_status()
             if failure is not None:
                 raise failure
@@ -376,7 +378,7 @@ class RingKeeper:
             raise
 
     def _read_to_write(self, options: CallOptions) -> None:
-        """Reads the ring before a write: entries that cannot be unwrapped yet do not prevent the
+        """Reads the ring before a write. Entries that cannot be unwrapped yet do not prevent the
         write."""
         try:
             self._sync.read(options)
@@ -384,8 +386,8 @@ class RingKeeper:
             logger.debug("read before a write: %s", _text_of(error))
 
     def _make_needed_key(self) -> None:
-        """Creates the key of a ring that has none to seal with, or soon will not; reads again if
-        another member is creating it."""
+        """Creates a key for a ring that has no key to seal with, or soon will have none. If another
+        member is creating it, schedules another read."""
         needed = self._writer.needed_key
         if needed is None:
             return
@@ -403,13 +405,14 @@ class RingKeeper:
         self._look_for_new_version()
 
     def _look_for_new_version(self) -> None:
-        """Runs after a KMS check, if one is due, so that a failing KMS gets no further call."""
+        """Looks for a new version of the KMS key, if that is due. Runs after a successful KMS
+        check, so that a failing KMS gets no further call."""
         every_ms = self._policy.key_version_every_seconds * _MS
         if self._role == "reader" or every_ms == 0:
             return
         now = self.view.now()
         if self._version_due_at is None:
-            # Members that start at the same time do not check at the same time.
+            # The first time is random, so that members that start together do not check together.
             self._version_due_at = later(now, every_ms * self.view.uniform())
         if self._version_due_at.ms_left(now) > 0:
             return
@@ -417,7 +420,7 @@ class RingKeeper:
         try:
             found = self._wraps.new_version(self.view.known_wraps())
         except KeyWrapperError as error:
-            # Only a rotation depends on it, which would fail too.
+            # Only a rotation depends on the version, and it would fail as well.
             logger.debug("look for a new version: %s", _text_of(error))
             return
         if found is not None:
@@ -457,7 +460,8 @@ class RingKeeper:
         if self._role == "reader":
             return
         if not self._is_rotation_due():
-            # Another member rotated, or this member may not: nothing is overdue here.
+            # Another member has rotated, or this member must not rotate now, so nothing is overdue
+            # here.
             self._rotation_failures = 0
             return
         if self._cancel_rotation is not None:
@@ -470,7 +474,7 @@ class RingKeeper:
         self._rotate_after(backoff_ms * (0.5 + self.view.uniform() / 2), is_last=False)
 
     def _wait_turn(self, *, is_last: bool) -> None:
-        """Each turn takes half as long as `rotation_delay_ms`."""
+        """Waits one turn before a rotation: half of `rotation_delay_ms`."""
         wait_ms = rotation_delay_ms(self.view.uniform(), self._policy) / 2
         self._rotate_after(wait_ms, is_last=is_last)
 
@@ -483,10 +487,10 @@ class RingKeeper:
         self._cancel_rotation = self.turns.later(turn, wait_ms)
 
     def _rotate_if_due(self, *, is_last: bool) -> None:
-        """A member waits a second turn, and creates a key after it, only if a KMS check passes at
-        the end of the first. When an outage ends, members of a large fleet reach the end of a
-        turn continually: with one turn, each of them would create a key until the first one is
-        stored."""
+        """At the end of its first turn, a member makes a KMS check; only if the check passes does
+        it wait a second turn, and then it creates a key. When an outage ends, members of a large
+        fleet reach the end of a turn continually. With only one turn, each of them would create a
+        key until the first key is stored."""
         reason: RotationReason = "scheduled" if self._is_age_due() else "key-version"
         try:
             self._read_to_write(BACKGROUND)
@@ -519,8 +523,8 @@ class RingKeeper:
         return self._is_age_due() or self._is_version_due()
 
     def _is_version_due(self) -> bool:
-        """One rotation for all members, and one per interval: a service may name a new version
-        and still wrap with an old one."""
+        """Whether a new version requires a rotation: one for all members, and at most one per
+        interval, because a service can name a new version and still wrap with an old one."""
         if not self._is_version_new() or self._writer.key_count >= MAX_KEYS_TO_ROTATE:
             return False
         known = self.view.snapshot
@@ -616,14 +620,16 @@ class RingKeeper:
 
     def _ms_until_repair(self) -> float:
         repair_at = self._sync.repair_at
-        # A store that does not answer cannot be repaired either: its backoff is the wait.
+        # A ring in a store that does not answer cannot be repaired either, so the backoff
+        # determines the wait.
         may_repair = self._sync.was_answered and self._role == "member"
         if repair_at is None or not may_repair:
             return _NEVER_MS
         return repair_at.ms_left(self.view.now())
 
     def _push_delay_ms(self) -> float:
-        """After a push, the whole fleet reads at once, but must not call the KMS at once."""
+        """A random delay: after a push, the whole fleet reads the ring at once, but must not call
+        the KMS at once."""
         wall_ms = self.view.wall_ms()
         carried = self.view.snapshot.carried
         soonest = min(max(entry.activates - wall_ms, 0) / 4 for entry in carried)

@@ -13,22 +13,25 @@ from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .view import RingView
 from .wraps import KeyWraps, Unwrapped
 
-# Entries of a document that are unwrapped at once.
+# How many entries of a document are unwrapped at the same time.
 _BATCH = 4
 
 
 class LineageError(RingStoreError):
-    """Two rings in one document. Running members repair their ring, so a start waits for it."""
+    """The document contains two rings. Running members repair their ring, so a start waits for
+    that."""
 
 
 class LearnAnew:
-    """The live keys that can be unwrapped and are linked by valid vouchers, and the revocations
-    that they certify. A key that one attempt unwrapped is not unwrapped again by the next."""
+    """Learns the live keys that can be unwrapped and are linked by valid vouchers, and the
+    revocations that they certify. A key that one attempt has unwrapped is not unwrapped again by
+    the next."""
 
     def __init__(self, view: RingView, wraps: KeyWraps) -> None:
         self._view = view
         self._wraps = wraps
-        # By id and times: an entry whose times were changed between two attempts is another one.
+        # Keyed by id and times, because an entry whose times changed between two attempts is a
+        # different entry.
         self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
@@ -39,10 +42,11 @@ class LearnAnew:
         attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
         live = [entry for entry in attempt.entries if attempt.is_live(entry)]
         unrevoked = [entry for entry in live if entry.revocation is None]
-        # One key first: a failing KMS must not receive a call for every key from every start.
+        # One key is unwrapped first, so that a failing KMS does not receive a call for every key
+        # from every start.
         attempt.unwrap(unrevoked[:1])
         attempt.unwrap(unrevoked[1:])
-        # Newest first: whether a claim is valid may depend on the state of the newer keys.
+        # Newest first, because the validity of a claim can depend on the state of the newer keys.
         for entry in live:
             if entry.revocation is not None and not attempt.is_certified(entry):
                 attempt.unwrap([entry])
@@ -50,18 +54,18 @@ class LearnAnew:
         return attempt.one_lineage()
 
     def past_signers(self, document: RingDocument, options: CallOptions) -> list[RingKey]:
-        """Learns what expired and revoked entries can certify, so that they vouch for the next
-        key. Running members that know those keys accept it only then, so this waits for entries
-        that may be unwrapped later:
-        KeyWrapperError when an entry cannot be unwrapped now, or none can and the KMS refuses those
-        of a live key."""
+        """Learns the expired and revoked keys that can certify, so that they can vouch for the next
+        key: running members that know those keys accept the next key only then. Raises
+        KeyWrapperError when an entry cannot be unwrapped now but may be later, or when no entry can
+        be unwrapped and the KMS refuses those of a live key."""
         attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
         attempt.unwrap(attempt.entries)
         attempt.raise_what_may_link()
         return attempt.signers()
 
     def forget(self) -> None:
-        """Drops what was unwrapped; the next installed snapshot overwrites what is not used."""
+        """Forgets the keys that were unwrapped; the next snapshot that is installed overwrites
+        those that it does not use."""
         self._unwrapped.clear()
 
 
@@ -87,7 +91,8 @@ class _Attempt:
         return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
 
     def unwrap(self, entries: Iterable[RingEntry]) -> None:
-        """A failure that may pass is waited for before anything else is called."""
+        """Unwraps entries in batches. After a failure that may pass, makes no further call in this
+        attempt."""
         if any(map(may_pass, self._failures.values())):
             return
         wanted = [
@@ -110,8 +115,8 @@ class _Attempt:
         return is_certified(entry, entry.revocation, signers)
 
     def raise_what_failed(self, live: list[RingEntry]) -> None:
-        """`corrupt` entries are skipped, and refused ones too while others can be unwrapped; but
-        if all entries are, the start fails."""
+        """Entries that are `corrupt` are skipped, and so are refused ones as long as others can be
+        unwrapped. If no entry can be unwrapped, the start fails."""
         failed = [self._failures[entry.id] for entry in live if entry.id in self._failures]
         passing = next(filter(may_pass, failed), None)
         if passing is not None:
@@ -124,7 +129,7 @@ class _Attempt:
                 _memory(entry) in self._unwrapped and judgement.is_from_the_future(entry)
                 for entry in live
             ):
-                detail = "the keys of the ring were created in the future by this machine's clock"
+                detail = "by this machine's clock, the keys of the ring were created in the future"
                 raise RingStoreError("unavailable", detail)
         if not live and any(
             judgement.now_ms < entry.opens_until and judgement.is_pinned_out(entry)
@@ -142,11 +147,12 @@ class _Attempt:
             raise refusal
 
     def one_lineage(self) -> RingSnapshot:
-        """The keys known so far, without those that are not linked to a usable key: with a key of
-        another lineage, even a revoked one, this process would vouch for the keys that came with
-        it. LineageError for two, naming the newest key of each."""
+        """The keys known so far, without those that are not linked to a usable key: with a key from
+        another lineage, even a revoked one, this process would vouch for the other keys of that
+        lineage. If two lineages have usable keys, raises LineageError, which names the newest key
+        of each."""
         if len(self._live_lineages()) > 1:
-            # An expired or revoked key may be the link.
+            # An expired or revoked key can be the link between them, so all entries are unwrapped.
             self.unwrap(self.entries)
         groups = self._live_lineages()
         known = self._learned()
@@ -162,7 +168,7 @@ class _Attempt:
         return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
 
     def signers(self) -> list[RingKey]:
-        """Of all keys that were unwrapped, those that can certify."""
+        """The keys that were unwrapped, which can certify."""
         known = self._learned().by_id
         keys = []
         for entry in self.entries:
@@ -174,7 +180,8 @@ class _Attempt:
         return keys
 
     def _judgement(self) -> Judgement:
-        """Facts about another ring do not apply to one that is learned from the start."""
+        """The inputs of a check without expired keys, because facts about another ring do not apply
+        to a ring that is learned from scratch."""
         return self._view.judgement()._replace(past={})
 
     def _learned(self) -> RingSnapshot:

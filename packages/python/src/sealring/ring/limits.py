@@ -6,8 +6,9 @@ from .policy import RingPolicy
 
 _MS = 1_000
 # A refusal by the KMS means that this fleet may no longer use the key. While a change of
-# permissions propagates, answers alternate for seconds, so three refusals in a row (two where the
-# key itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
+# permissions propagates, answers alternate for some seconds, so three refusals in a row (two where
+# the key itself is disabled), each at least 8 s after the one before and all within 60 s, stop
+# sealing.
 _LEAST_SPACING_MS = 8_000
 _WINDOW_MS = 60_000
 _REFUSALS_TO_STOP = 3
@@ -29,15 +30,16 @@ class Limits:
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
-        # For each refusal: its time by the clock that never steps, and whether the key is disabled.
-        # Swapped whole.
+        # For each refusal: its time by the clock that never steps, and whether the key was
+        # disabled. The tuple is always replaced as a whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
         self._stopped_at_ms: float | None = None
         self.last_kms_check: Moment | None = None
         self.last_read: Moment | None = None
-        """When the ring was read and had a key that is known."""
+        """When the ring was last read and had a known key."""
         self.last_complete: Moment | None = None
-        """When a refresh succeeded completely: the ring was read, and every live key is held."""
+        """When a refresh last succeeded completely: the ring was read, and every live key was
+        held."""
 
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes, so sealing and unsealing may continue."""
@@ -57,7 +59,8 @@ class Limits:
             self._stopped_at_ms = now_ms
 
     def is_refused(self, now: Moment) -> bool:
-        """Whether refusals are being counted: the KMS must be called again soon."""
+        """Whether the KMS has refused recently or sealing is stopped. While refusals are being
+        counted, the KMS must be called again soon."""
         return self.is_stopped or bool(self._recent(now))
 
     @property
@@ -84,7 +87,7 @@ class Limits:
         )
 
     def seal_until_ms(self) -> float | None:
-        """How long sealing continues if nothing succeeds again, by the wall clock."""
+        """The time by the wall clock until which sealing continues if nothing succeeds again."""
         if self.last_kms_check is None or self.last_read is None:
             return None
         by_proof = self.last_kms_check.wall_ms + self._policy.seal_outage_seconds * _MS
@@ -96,7 +99,7 @@ class Limits:
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 
     def _recent(self, now: Moment) -> tuple[tuple[float, bool], ...]:
-        """The refusals that count: one that no other follows for a minute is ignored."""
+        """The refusals that count: those of the last minute."""
         return tuple(one for one in self._refusals if now.steady_ms - one[0] <= _WINDOW_MS)
 
 

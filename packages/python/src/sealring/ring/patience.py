@@ -7,15 +7,15 @@ from .learn_anew import LineageError
 
 Patience = Literal["none", "short", "long"]
 """`none`: the failure lasts until someone changes something. `short`: the same, except on a machine
-that is still starting, whose resolver and credentials come from other services. `long`: the failure
-may pass."""
+that is still starting, because its resolver and credentials depend on services that may not be
+running yet. `long`: the failure may pass by itself."""
 
 # As in @sealring/core.
 LASTING = frozenset(
-    # The place of the ring does not exist, or a folder of its path is a file.
+    # The place for the ring does not exist, or a directory in its path is a file.
     "ENOENT ENOTDIR NoSuchBucket ResourceNotFoundException ContainerNotFound notFound "
     "3D000 3F000 42P01 "
-    # It is in another region.
+    # The place for the ring is in another region.
     "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
     # The other end is not the intended one, or its identity cannot be verified.
     "DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT "
@@ -26,7 +26,7 @@ LASTING = frozenset(
 )
 LASTING_IF_STARTED = frozenset(
     "ENOTFOUND ExpiredToken ExpiredTokenException "
-    # The names of the errors of botocore, azure-identity and google-auth.
+    # Names of errors of botocore, azure-identity and google-auth.
     "NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError "
     "SSOError ClientAuthenticationError CredentialUnavailableError DefaultCredentialsError "
     "RefreshError".split()

@@ -7,10 +7,10 @@ from ..options import number
 
 MAX_RING_KEYS = 64
 MAX_KEYS_TO_ROTATE = 48
-"""From this many keys on, `health()` reports a problem and `rotate` refuses: revocations need
-room."""
+"""If the ring has this many keys or more, `health()` reports a problem and `rotate` refuses,
+because revocations need room."""
 MAX_KEYS_TO_SCHEDULE = 60
-"""From this many keys on, no scheduled rotation creates another."""
+"""If the ring has this many keys or more, no scheduled rotation creates another key."""
 _OWNER = "RingPolicy"
 _YEAR = 366 * 86_400
 
@@ -28,41 +28,48 @@ class RingPolicy:
 
     Raises:
         TypeError: for an unknown option or a value that is not a number.
-        ValueError: for one out of range, or two that contradict each other, naming both.
+        ValueError: for a value that is out of range, or for two values that contradict each other;
+            the message names both.
     """
 
     clock_skew_seconds: float = _time(300, 0, 86_400)
-    """Largest difference between the clocks of any two members; within 5 minutes means 600."""
+    """Largest difference between the clocks of any two members. If each clock is within 5 minutes
+    of the true time, that is 600."""
     refresh_every_seconds: float = _time(300, 0.05, 86_400)
     """Interval between reads of the ring, minus up to 20 % jitter."""
     backoff_cap_seconds: float = _time(60, 0.05, 3_600)
-    """Longest pause between attempts while ring or KMS fails: 10 s, doubling up to this."""
+    """Longest pause between attempts while the store or the KMS fails. The pause is at first at
+    most 10 s; that limit doubles with each failure, up to this value."""
     token_lifetime_seconds: float = _time(3_600, 1, _YEAR)
-    """How long a key unseals after it has stopped sealing, plus twice the clock skew: the `ttl` of
-    a boundary must not be longer. It bounds the lives of keys, not the age of a token."""
+    """How long a key unseals after it has stopped sealing; twice the clock skew is added. The `ttl`
+    of a boundary must not be longer than this. The option limits the lives of keys, not the age of
+    a token."""
     kms_check_every_seconds: float = _time(900, 0.05, _YEAR)
     """How often a KMS check must show that the key may still be used, minus up to 20 % jitter."""
     seal_outage_seconds: float = _time(3_600, 0.1, _YEAR)
-    """Longest sealing without such a check. At least 3 times `kms_check_every_seconds`."""
+    """How long sealing continues without a successful KMS check. At least 3 times
+    `kms_check_every_seconds`."""
     store_outage_seconds: float = _time(21_600, 0.1, _YEAR)
-    """Longest sealing without a good read of the ring: 4 times refresh to rotate_every."""
+    """How long sealing continues without a successful read of the ring. At least 4 times
+    `refresh_every_seconds`, and at most `rotate_every_seconds`."""
     propagation_seconds: float | None = field(default=None, metadata={"bounds": (0, _YEAR)})
     """How long a new key unseals before it seals. At least, and by default, seal_outage + 2 times
     refresh + clock_skew."""
     rotate_every_seconds: float = _time(86_400, 0.1, _YEAR)
     """How long a key seals before its successor does. At least 4 times propagation."""
     create_after_seconds: float | None = field(default=None, metadata={"bounds": (0, 86_400)})
-    """How long a starting member must read *absent* before it creates a ring. By default 0 for
-    `create="now"`, else refresh + backoff_cap: running members repair a lost ring first."""
+    """How long a starting member must read *absent* before it creates a ring. By default 0 with
+    `create="now"`, otherwise refresh_every + backoff_cap, so that running members can repair a lost
+    ring first."""
     key_version_every_seconds: float = _time(3_600, 0, _YEAR)
     """How often a member checks for a new version of the KMS key, minus up to 20 % jitter, if
     wraps name a version. A version that wrapped no key of the ring causes a rotation. 0: never."""
     kms_timeout_seconds: float = _time(5, 0.01, 300)
-    """Deadline of one call to KMS or store."""
+    """Deadline of one call to the KMS or the store."""
     start_timeout_seconds: float = _time(120, 0.01, 86_400)
     """How long `start()` tries before it fails."""
     miss_refresh_seconds: float = _time(10, 0, 86_400)
-    """Tokens with unknown keys cause at most one refresh in this time."""
+    """Shortest time between two refreshes that tokens with unknown keys cause."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -89,15 +96,16 @@ class RingPolicy:
 
     @property
     def grace_seconds(self) -> float:
-        """How late the successor of a key may be."""
+        """How late the successor of a key can be before sealing stops: for this much longer, the
+        key still seals."""
         outage = max(self.seal_outage_seconds, self.store_outage_seconds)
         late = self.kms_check_every_seconds + 2 * self.refresh_every_seconds
         return outage + late + self.clock_skew_seconds
 
     @property
     def opening_seconds(self) -> float:
-        """How much longer unsealing continues than sealing: the last token can be unsealed for its
-        whole life."""
+        """How much longer unsealing continues than sealing, so that the last token can be unsealed
+        for its whole life."""
         return self.token_lifetime_seconds + 2 * self.clock_skew_seconds
 
     def create_after(self, *, at_once: bool) -> float:
@@ -108,14 +116,14 @@ class RingPolicy:
 
     @property
     def emergency_wait_seconds(self) -> float:
-        """How long an emergency key waits before it seals: until every process that reads the ring
-        has it."""
+        """How long it takes before an emergency key seals: long enough for every process that reads
+        the ring to have it."""
         return self.refresh_every_seconds + self.backoff_cap_seconds + self.clock_skew_seconds
 
     @property
     def late_wait_seconds(self) -> float:
-        """How long a planned key is known before it seals: the time in which the others learn it
-        too."""
+        """How long this process waits before it seals with a planned key that was published late,
+        so that the other processes can learn the key as well."""
         return self.propagation - 2 * self.refresh_every_seconds - self.clock_skew_seconds
 
     def _check_at_least(self, name: str, times: int, other: str) -> None:

@@ -30,8 +30,8 @@ from .facts import first_of, tombstone
 from .policy import MAX_RING_KEYS
 from .snapshot import RingKey, RingSnapshot, age
 
-# Rounds of `document_of`: all, without what is carried, without tombstones, fewer wraps, fewer
-# certificates.
+# The number of the last round of `document_of`. Round 0 keeps everything; the next rounds also
+# leave out carried entries, tombstones, some of the wraps and some of the certificates.
 _MOST_SPARED = 4
 _NO_MACS: Macs = {}
 
@@ -50,8 +50,9 @@ class Publisher(NamedTuple):
 
 
 def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
-    """A known key, revoked with its own certificate, if this process can make it, and with the
-    certificate of the newest key that may certify it. None if this process can make neither."""
+    """The known key as a revoked key, with its own certificate if this process can make it, and
+    with the certificate of the newest key that may certify the revocation. None if there is no
+    certificate at all."""
     at = format_time(at_ms) if key.revocation is None else key.revocation.at
     known = _NO_MACS if key.revocation is None else key.revocation.by
     by = _certificates_for(key, at, signers, known)
@@ -61,11 +62,11 @@ def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
 def document_of(
     known: RingSnapshot, read: RingDocument | None, publisher: Publisher
 ) -> RingDocument:
-    """The document of all known facts, which replaces `read`. While there is room, it keeps the
-    certificates of `read` that only others can check. Over a limit the oldest
-    revocations are left out; then entries that are merely carried, then all tombstones, then
-    wraps that this process neither made nor unwrapped, then further certificates: never a key that
-    may be used."""
+    """The document with all known facts, which replaces `read`. While there is room, it keeps the
+    certificates in `read` that only other processes can check. If the document exceeds a limit, the
+    oldest revocations are left out first; then entries that are merely carried, then all
+    tombstones, then wraps that this process neither made nor unwrapped, then further certificates.
+    A key that may be used is never left out."""
     signers = signers_of(known.keys, publisher.past)
     there = {} if read is None else {entry.id: entry for entry in read.entries}
     kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
@@ -112,13 +113,13 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
 
 
 def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
-    """How much a full document needs a revoked key: most if a starting member needs it to see that
-    the keys in use belong to one ring; then if another writer wrote it as live, and must read its
-    revocation; then if the document has it already, so that members do not overwrite each other. A
-    key that every member knows to be revoked, or that no member knows, is not used. Any other key
-    comes before a doubtful one, which was never unwrapped and is certified only by keys that have
-    expired. An attacker who stole an expired key can make any number of those; members that started
-    later ignore them."""
+    """The priority of a revoked key in a full document: highest if a starting member needs the key
+    to see that the keys in use belong to one ring; next if another writer wrote the key as live and
+    must read its revocation; next if the document already has the key, so that members do not
+    overwrite each other. Whether a key is left out does not matter if every member knows that it is
+    revoked, or no member knows it: no member uses it. Any other key comes before a doubtful one,
+    which was never unwrapped and is certified only by keys that have expired. An attacker who stole
+    an expired key can make any number of those; members that started later ignore them."""
     if key.id in links:
         return 5
     there = read.get(key.id)
@@ -133,8 +134,8 @@ def _revoked_at(key: RingKey) -> int:
 
 
 def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[str]:
-    """Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next
-    one. The oldest has none."""
+    """The revoked ancestors that link keys in use whose ancestors include no other key in use: only
+    as many as are needed to reach the next key in use. The oldest key in use needs none."""
     used = {key.id for key in in_use}
     links: set[str] = set()
     for key in sorted(in_use, key=birth, reverse=True)[:-1]:
@@ -149,8 +150,8 @@ def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[s
 
 
 def _with_rest(key: RingKey, read: RingEntry | None) -> RingKey:
-    """For a key of which only the revocation is known, everything else stays as another member
-    wrote it."""
+    """If only the revocation of a key is known, the rest of its entry stays as another member wrote
+    it."""
     return tombstone(read, key.revocation) if key.is_tombstone and read is not None else key
 
 
@@ -172,7 +173,7 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
         key.opens_until,
         key.times,
         _in_order_of(None if theirs is None else theirs.vouchers, vouchers),
-        # Others may know an entry that no known key vouches for.
+        # Other members may know an entry that no key known here vouches for.
         key.ancestors or (None if theirs is None else theirs.ancestors),
         _revocation_of(key, None if theirs is None else theirs.revocation, signers, is_sparing),
         _without_unproved(key.wraps) if spared >= 3 else _wraps_of(key, theirs),
@@ -182,18 +183,18 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
 def _revocation_of(
     key: RingKey, theirs: Revocation | None, signers: Signers, is_sparing: bool
 ) -> Revocation | None:
-    """The revocation of a key as it is written in place of `theirs`."""
+    """The revocation of a key to write in place of `theirs`."""
     mine = key.revocation
     if mine is None:
-        # A claim that only others can check is kept.
+        # A claim that only other processes can check is kept.
         is_unchecked = theirs is not None and any(key_id not in signers for key_id in theirs.by)
         return theirs if is_unchecked else None
     others = theirs.by if theirs is not None and theirs.at == mine.at else _NO_MACS
     known = first_of(MAX_MACS, mine.by, others)
     if key.is_tombstone:
-        # Its times are not authenticated, and they decide whether its certifier is newer: no
-        # certificate is added, because it would be valid for any times. Its own certificate cannot
-        # be checked either.
+        # The times of a tombstone are not authenticated, but they decide whether its certifier is
+        # newer. No certificate is added, because it would be valid for any times. The certificate
+        # of the key itself cannot be checked either.
         holds = theirs is not None and is_certified(key, theirs, signers)
         return theirs if holds else Revocation(mine.at, known)
     certificates = _certificates_for(key, mine.at, signers, known)
@@ -203,16 +204,17 @@ def _revocation_of(
 
 
 def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
-    """Keeps the order of the document: the same set in another order would be written
-    repeatedly."""
+    """Keeps the order of the document; otherwise members would keep rewriting the same set in
+    another order."""
     there = {key_id: macs[key_id] for key_id in read or () if key_id in macs}
     return {**there, **macs}
 
 
 def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
-    """If there is no room for all: those that this process made or unwrapped, then valid ones in
-    the order of the document. Each member moves its own to the front, so those that others
-    unwrapped stay, and no two members overwrite each other."""
+    """The wraps to write. If there is no room for all, first those that this process made or
+    unwrapped, then valid wraps in the order of the document. Each member moves its own wraps to the
+    front, so those that other members unwrapped stay, and no two members keep overwriting each
+    other."""
     wraps, signer = key.wraps, key.signer
     if signer is None or len(wraps) < MAX_WRAPS:
         return wraps
@@ -228,6 +230,6 @@ def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
-    """The wraps that this process made or unwrapped; the first wrap if there is none, because an
-    entry has at least one."""
+    """The wraps that this process made or unwrapped. If there are none, the first wrap, because an
+    entry must have at least one."""
     return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

@@ -11,8 +11,8 @@ Service = Literal["kms", "store"]
 
 # A date in a header is truncated to a whole second.
 _RESOLUTION_MS = 1_000
-# The largest correction of a running clock, as a share of the time that passed: twice the limit of
-# NTP.
+# The largest correction of a running clock, as a fraction of the elapsed time: twice the limit that
+# NTP uses.
 _SLEW = 0.001
 
 
@@ -24,11 +24,11 @@ class RingClock:
     def __init__(self, policy: RingPolicy, clock: Clock) -> None:
         self._clock = clock
         self._step_ms = policy.clock_skew_seconds * 1_000 + _RESOLUTION_MS
-        # An answer may be as old as the deadline of its call when it is evaluated.
+        # When an answer is evaluated, it can be as old as the deadline of its call.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
-        # For each service, its date minus monotonic time. Only dates that were noted since the wall
-        # clock last stepped.
+        # For each service, its date minus the monotonic time. Contains only dates that were noted
+        # since the wall clock last stepped.
         self._dates: dict[Service, float] = {}
         self._has_seen_dates = False
         now = moment_of(clock)
@@ -36,15 +36,15 @@ class RingClock:
         self._believe(now, is_dated=False)
 
     def time_ms(self, now: Moment) -> float:
-        """The time that decides the state of keys, milliseconds since the epoch."""
+        """The time that decides the state of keys, in milliseconds since the epoch."""
         if not self._is_stepped and abs(self._drift_ms(now)) <= self._step_ms:
             return now.wall_ms
         with self._lock:
             return self._judged_ms(now)
 
     def tick(self, now: Moment) -> None:
-        """Follows a clock that is corrected slowly. Call it from time to time, and never because
-        of a client."""
+        """Follows a clock that is corrected slowly. Must be called from time to time, but never at
+        the request of a client."""
         with self._lock:
             self._judged_ms(now)
             most = max(0.0, now.steady_ms - self._ticked_ms) * _SLEW
@@ -93,7 +93,8 @@ class RingClock:
         return f"this machine's clock is {_seconds(ms)} s {direction} that of the {service}"
 
     def disputed_by(self, now: Moment) -> Service | None:
-        """The service whose date disagrees, while the date of the other service agrees."""
+        """The service whose date disagrees with this machine's clock, while the date of the other
+        service agrees."""
         if self.trouble(now) is not None:
             return None
         with self._lock:
@@ -109,17 +110,19 @@ class RingClock:
         return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
 
     def _step(self, now: Moment) -> None:
-        # A time that no date ever matched is replaced at once: the dates check the other one too.
+        # A time that no date has ever matched is replaced at once, because the dates will check the
+        # new time as well.
         if (self._dates and not self._is_dated) or self._was_suspended(now):
             self._believe(now, is_dated=False)
             return
         self._is_stepped = True
-        # These dates were noted before the step: if the machine was suspended, they no longer
+        # These dates were noted before the step. If the machine was suspended, they no longer
         # match.
         self._dates.clear()
 
     def _was_suspended(self, now: Moment) -> bool:
-        """Without any dates, a forward step by as much as the machine has been up for longer."""
+        """Whether a forward step only reflects a suspension: the clock advanced by as much as the
+        uptime did. Always False once dates have been seen."""
         before_ms, after_ms = self._uptime_offset_ms, self._read_uptime_offset_ms(now)
         if self._has_seen_dates or before_ms is None or after_ms is None:
             return False
@@ -141,7 +144,7 @@ class RingClock:
         return now.wall_ms - now.steady_ms - self._offset_ms
 
     def _read_uptime_offset_ms(self, now: Moment) -> float | None:
-        # A custom clock need not know.
+        # A custom clock need not report the uptime.
         uptime_ms = getattr(self._clock, "uptime_ms", lambda: None)()
         return None if uptime_ms is None else uptime_ms - now.wall_ms
 

@@ -1,4 +1,4 @@
-"""The permitted uses of a key over time, by its times and the policy. Pure."""
+"""What a key may be used for over time, given its times and the policy. Pure functions."""
 
 import math
 from typing import Literal, NamedTuple
@@ -8,16 +8,18 @@ from .policy import RingPolicy
 RotationReason = Literal[
     "scheduled", "key-version", "requested", "initial", "emergency", "revocation"
 ]
-"""Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing
-else can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`,
-`requested` and `key-version` (the KMS key has a new version): after propagation."""
+"""Why a key is created, which decides when it becomes active. `initial` and `revocation`: at once
+on every clock, since no other key can seal. `emergency`: as soon as every member that reads the
+ring can have it. `scheduled`, `requested` and `key-version` (the KMS key has a new version): after
+propagation."""
 
 _MS = 1_000
 _NEVER_MS = -float("inf")
 
 
 class KeyTimes(NamedTuple):
-    """Milliseconds since the epoch, whole seconds. Written once and never changed."""
+    """The times of a key, in milliseconds since the epoch, rounded to whole seconds. They are
+    written once and never change."""
 
     created: int
     activates: int
@@ -28,9 +30,9 @@ class KeyTimes(NamedTuple):
 def times_of_new_key(
     reason: RotationReason, now_ms: float, policy: RingPolicy, newest_ms: float = _NEVER_MS
 ) -> KeyTimes:
-    """The times of a key made at `now_ms`. Rounded in the safe direction: activation and both ends
-    are late. `newest_ms` is the latest `created` that is known: a new key is newer than every
-    other, whatever the clocks of their creators showed."""
+    """The times of a key created at `now_ms`, rounded in the safe direction: activation and both
+    ends are late. `newest_ms` is the latest known `created`: a new key must be newer than every
+    other key, whatever the clocks of their creators showed."""
     skew_ms = policy.clock_skew_seconds * _MS
     created = max(_floor_second(now_ms), newest_ms + _MS)
     base_ms = max(now_ms, created)
@@ -48,7 +50,7 @@ def times_of_new_key(
 
 
 def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
-    """Whether a key had time to reach all members before it seals."""
+    """Whether the times of a key let it reach all members before it seals."""
     return activates - created >= policy.propagation * _MS
 
 
@@ -63,8 +65,9 @@ def removable_from(opens_until: float, policy: RingPolicy) -> float:
 
 
 def rotation_delay_ms(uniform: float, policy: RingPolicy) -> float:
-    """How long a member waits before it publishes a due successor: most draw a wait near the time
-    between two refreshes, so only one to three of ten thousand come first."""
+    """How long a member waits before it publishes a due successor. Most members draw a wait close
+    to the time between two refreshes, so that only one to three out of ten thousand publish
+    first."""
     spread = math.log(1 + uniform * (math.e**10 - 1))
     return policy.refresh_every_seconds * _MS * spread / 10
 

@@ -1,5 +1,5 @@
-"""The view of the ring at one moment, and the permitted uses of each key: immutable, and swapped
-by a single assignment."""
+"""The view of the ring at one moment, with what each key may be used for. A snapshot is immutable,
+and is replaced by a single assignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,26 +10,27 @@ from .document import RingEntry
 
 KeyState = Literal["propagating", "active", "verify-only", "expired", "revoked"]
 
-# Entries that are remembered although they could not be unwrapped.
+# The maximum number of entries that are remembered although they could not be unwrapped.
 _MAX_CARRIED = 4
 
 
 @dataclass(frozen=True)
 class RingKey(RingEntry):
-    """A key of the ring as this process knows it. Vouchers, ancestors, revocation and wraps are
-    authenticated; of a key that was never unwrapped, only the revocation is known."""
+    """A key of the ring as this process knows it. Its vouchers, ancestors, revocation and wraps are
+    authenticated. If the key was never unwrapped, only its revocation is known."""
 
     held: HeldKey | None = None
     """The key that seals and unseals; None if it is revoked or has expired."""
     signer: HeldKey | None = None
-    """The authenticator: the held key, or the remains of it."""
+    """The key that authenticates for it: the held key, or what remains of it after its data key was
+    overwritten."""
     is_revoked: bool = False
     seals_from_ms: float = 0
-    """The monotonic time from which it seals here: a planned key that came late seals
-    late."""
+    """The monotonic time from which this process seals with the key. If a planned key arrived late,
+    this process also starts to seal with it late."""
     is_left: bool = False
-    """Whether the key belongs to a ring that was left for an older one: it only unseals its own
-    tokens."""
+    """Whether the key belongs to a ring that this process left for an older ring. Such a key only
+    unseals tokens that were sealed with it."""
 
     @property
     def is_tombstone(self) -> bool:
@@ -43,7 +44,8 @@ class RingKey(RingEntry):
         return self.held is not None and now_ms < self.opens_until
 
     def state(self, now_ms: float, sealing: RingEntry | None) -> KeyState:
-        """`sealing` is the key that seals; a newer key may not be active yet."""
+        """The state of the key at `now_ms`. `sealing` is the key that seals now; a newer key may
+        exist that is not active yet."""
         if self.is_revoked:
             return "revoked"
         if now_ms >= self.opens_until:
@@ -55,18 +57,18 @@ class RingKey(RingEntry):
 
 
 def age(key: RingEntry) -> tuple[int, str]:
-    """The order in which keys become active: the later is the newer."""
+    """The sort key for the order in which keys become active: a later key is newer."""
     return key.activates, key.id
 
 
 def is_in_use(key: RingEntry, now_ms: float) -> bool:
-    """Whether others may seal with it by its times."""
+    """Whether the times of the key allow other members to seal with it."""
     return key.activates <= now_ms < key.seals_until
 
 
 @dataclass(frozen=True, eq=False)
 class RingSnapshot:
-    """The keys that are known."""
+    """The known keys and entries of the ring at one moment."""
 
     keys: tuple[RingKey, ...]
     """Oldest first by (activates, id)."""
@@ -102,9 +104,9 @@ class RingSnapshot:
         return [key for key in self.keys if key.may_open(now_ms)]
 
     def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:
-        """Whether this process can unseal the tokens that others may seal now, and those they
-        have sealed that have not expired: `opening_ms` is how much longer unsealing continues
-        than sealing, and their clocks are at most `skew_ms` ahead."""
+        """Whether this process can unseal both the tokens that other members may seal now and the
+        unexpired tokens that they have sealed. `opening_ms` is how much longer a key unseals than
+        it seals; the clocks of the other members are at most `skew_ms` ahead."""
         held = [key for key in self.keys if key.held is not None and not key.is_left]
 
         def is_missed(entry: RingEntry) -> bool:
@@ -135,6 +137,7 @@ def create_snapshot(
 
 
 def with_keys(known: RingSnapshot, keys: Iterable[RingKey]) -> RingSnapshot:
-    """The same with further keys, which replace those with the same ids."""
+    """A snapshot with `keys` added to those of `known`; a key with a known id replaces the known
+    key."""
     by_id = {**known.by_id, **{key.id: key for key in keys}}
     return create_snapshot(by_id.values(), known.carried, known.unreadable)

@@ -1,4 +1,4 @@
-"""Makes a member ready: learns the ring in the store, or creates one if there is none."""
+"""Makes a member ready: it learns the ring from the store, or creates a ring if there is none."""
 
 import logging
 import threading
@@ -28,9 +28,10 @@ _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
 # If the store did not answer *absent* for longer than this, the wait begins again.
 _LONGEST_SILENCE_MS = 60_000
-# How long the resolver and the credentials of a machine that is still starting may fail.
+# How long failures of the name resolution and the credentials are tolerated on a machine that is
+# still starting.
 _STARTING_MACHINE_MS = 10_000
-# A start that takes longer logs a warning with what it waits for.
+# A start that takes longer than this logs a warning that says what it is waiting for.
 _SILENT_SECONDS = 2.0
 _NO_RING = 'no ring yet: run `sealring init`, or set create="now"'
 
@@ -42,8 +43,9 @@ logger = logging.getLogger("sealring")
 
 @dataclass(frozen=True, kw_only=True)
 class RingStart:
-    """A store counts as empty only if it has answered *absent*, or held no live key, for long
-    enough; every other failure is retried or raised, never taken for an empty store."""
+    """Starts a member or a reader. A store counts as empty only if it has answered *absent*, or has
+    held no live key, for long enough. Every other failure is retried or raised, and never taken for
+    an empty store."""
 
     view: RingView
     calls: Calls
@@ -56,10 +58,10 @@ class RingStart:
     create: Create
 
     def run(self) -> None:
-        """Raises RingStoreError or KeyWrapperError: a refusal, and a failure that lasts until
-        someone changes something, at once; a failure that may pass after `start_timeout_seconds`,
-        with the last answer of each key wrapper that failed. Raises CodecClosedError when the codec
-        is closed meanwhile."""
+        """Raises RingStoreError or KeyWrapperError: at once for a refusal, or for a failure that
+        lasts until someone changes something; after `start_timeout_seconds` for a failure that may
+        pass, with the last answer of each key wrapper that failed. Raises CodecClosedError if the
+        codec is closed meanwhile."""
         progress = _Progress(self, self.view.now())
         with _notice_after_two_seconds(progress):
             failure = self._run(progress)
@@ -67,8 +69,8 @@ class RingStart:
             raise self._with_answers(failure)
 
     def _with_answers(self, error: RingStoreError | KeyWrapperError) -> Exception:
-        """The services' answers: a call that was cut short by the end of a start does not
-        count."""
+        """The error with what the services last answered; a call that was cut short when the start
+        ended does not count."""
         if isinstance(error, KeyWrapperError):
             is_lasting = patience_with(error) == "none"
             return error if is_lasting else self.wraps.last_failure(error)
@@ -137,14 +139,15 @@ class _Progress:
         self.has_read_failed = False
 
     def deadline(self) -> Deadline:
-        """The time limit of this start; a member that saw no ring must first wait for absence."""
+        """The time limit of this start. It is longer for a member that saw no ring, which must
+        first wait to be sure that the ring is absent."""
         is_waiting = self.last_absent is not None and self._may_create
         seconds = self._start.view.policy.start_timeout_seconds
         seconds += self._create_after_seconds if is_waiting else 0
         return later(self.started_at, seconds * _MS)
 
     def deadline_for(self, error: RingStoreError | KeyWrapperError) -> Deadline:
-        """How long such a failure is retried."""
+        """The time limit for retrying after `error`."""
         if patience_with(error) != "short":
             return self.deadline()
         now = self._start.view.now()
@@ -204,7 +207,7 @@ class _Progress:
             if start.role == "reader" and document.entries:
                 raise RingStoreError("corrupt", "the ring holds no live key that may be used")
         now = view.now()
-        # A store that was unreachable for long may have changed meanwhile.
+        # A store that was unreachable for a long time may have changed meanwhile.
         is_silent = self.last_absent is None or age_ms(self.last_absent, now) > _LONGEST_SILENCE_MS
         if self.absent_since is None or is_silent:
             self.absent_since = now
@@ -219,8 +222,8 @@ class _Progress:
     def _create_or_wait(
         self, absent_since: Moment, there: Stored | None, known: RingSnapshot
     ) -> bool:
-        """Creates the ring, once it was absent for long enough. Returns False if the ring must be
-        read again."""
+        """Creates the ring once it has been absent for long enough. Returns False if the ring must
+        be read again."""
         start, view = self._start, self._start.view
         if start.create == "never" and start.role == "member" and there is not None:
             raise RingStoreError("corrupt", 'the ring has no live key, and create is "never"')
@@ -237,7 +240,8 @@ class _Progress:
         return self._is_founded()
 
     def _is_founded(self) -> bool:
-        """Returns False, after a wait, if another member is creating the key: read again."""
+        """Whether the key was created. Waits and returns False if another member is creating it;
+        the ring must then be read again."""
         wait_ms = self._start.founding.attempt()
         if wait_ms > 0:
             self._start.calls.pause(wait_ms / _MS)

@@ -1,4 +1,4 @@
-"""The ring in its store: the interface of stores, and how they are read and written."""
+"""The interface of ring stores, and how they are read and written."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -51,18 +51,19 @@ class RingStore(ReadableRing, Protocol):
         expected: str | None,
         on_service_date: OnServiceDate | None = None,
     ) -> str:
-        """Replaces the version `expected`, None for "only if absent", and returns the new revision:
-        one atomic compare-and-swap. Raises RingConflictError when another writer was first, and
-        RingStoreError for every other failure."""
+        """Replaces the version `expected` in one atomic compare-and-swap, and returns the new
+        revision; None means "only if absent". Raises RingConflictError if another writer was first,
+        and RingStoreError for every other failure."""
         ...
 
 
 @runtime_checkable
 class WatchableRing(Protocol):
-    """A store that can notify of writes; only an optimization."""
+    """A store that can notify its callers of writes. This is only an optimization."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed`, on any thread, soon after a write. Returns a function that ends it."""
+        """Calls `changed`, on any thread, soon after each write. Returns a function that ends the
+        watch."""
         ...
 
 
@@ -77,7 +78,8 @@ class Stored(NamedTuple):
 
 
 def document_text(data: bytes, what: str, revision: str | None = None) -> str:
-    """The text of the bytes that a store read. Raises RingStoreError if they are not text."""
+    """Decodes the bytes that a store has read. Raises RingStoreError if they are empty or not
+    UTF-8."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
@@ -96,7 +98,7 @@ def check_write(owner: str, document: object, expected: object) -> None:
         raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
     if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
-    # No service has such a revision, and none can be asked for it.
+    # No service has a revision with a lone surrogate, so the service is not called.
     if expected is not None and any("\ud800" <= character <= "\udfff" for character in expected):
         raise RingConflictError
 
@@ -114,8 +116,8 @@ class StoredDocument:
         self._store = store
         self._last: tuple[str, RingDocument] | None = None
         self.latest: Stored | None = None
-        """As last read or written: the version that a write replaces. None for a store that holds
-        nothing."""
+        """The content as last read or written, which the next write replaces. None if the store
+        holds nothing."""
 
     @property
     def kind(self) -> str:
@@ -140,10 +142,10 @@ class StoredDocument:
         return self.latest
 
     def write(self, document: RingDocument) -> None:
-        """Replaces the version that was read or written last; RingConflictError when the store no
-        longer holds that version."""
+        """Replaces the version that was last read or written. Raises RingConflictError if the store
+        no longer holds that version."""
         text = encode_document(self._view.ring, document)
-        # A document that could not be read back must not be written.
+        # Parse the text first: a document that cannot be read back must not be written.
         parsed = self._parsed(text)
         expected = None if self.latest is None else self.latest.revision
         write = getattr(self._store, "write", None)
@@ -183,8 +185,8 @@ class StoredDocument:
             return Stored(None, answer.revision, junk)
 
     def _parsed(self, text: str) -> RingDocument:
-        """The same object for the same text, so that an unchanged ring is recognized without
-        parsing it."""
+        """The parsed document. The same text gives the same object, so that an unchanged ring is
+        recognized without parsing."""
         if self._last is None or self._last[0] != text:
             self._last = text, parse_document(text, self._view.ring)
         return self._last[1]

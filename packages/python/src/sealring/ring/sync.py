@@ -21,13 +21,14 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
-# The longest random wait before a document that lacks something is overwritten: it is enough if one
-# of many members does it.
+# The longest random wait before overwriting a document that lacks something. The wait is random
+# because it is enough if one of many members does this.
 _REPAIR_WAIT_MS = 5_000
 # A foreign document is read twice, at least this far apart, before it is overwritten.
 _FOREIGN_WAIT_MS = 5_000
 _CONTESTED_WINDOW_MS = 3_600_000
-# Foreign documents overwritten within the window; more mean that two fleets use one place.
+# How many foreign documents may be overwritten within the window; more mean that two fleets use the
+# same place.
 _CONTESTED_AFTER = 3
 
 
@@ -39,13 +40,13 @@ class RingSync:
         self._wraps = wraps
         self._stored = stored
         self._anew = LearnAnew(view, wraps)
-        # The last document that was learned completely, and the time that decided it.
+        # The last document that was learned completely, and the clock offset at that time.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
         # The last document that lacked nothing.
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
         self._repaired_at: Moment | None = None
         self._overwritten: tuple[Moment, ...] = ()
-        # Keyed by the KMS check that it was drawn for.
+        # The time of a KMS check, and the wait that was drawn after it.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
         """Whether the store answered the last read in any way. If so, it can be written."""
@@ -56,9 +57,9 @@ class RingSync:
 
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns its facts. Raises RingStoreError: `unavailable` while the ring
-        is absent, `corrupt` for anything but a document of this ring, from which nothing is
-        learned.
-        Raises KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
+        is absent, and `corrupt` if the store holds anything but a document of this ring, from which
+        nothing is learned. Raises KeyWrapperError if a new key could not be unwrapped; everything
+        else is learned."""
         view = self._view
         self.was_answered = False
         stored = self._stored.read()
@@ -74,8 +75,8 @@ class RingSync:
                 # stays the same.
                 and not view.snapshot.unreadable
                 and not any(map(judgement.is_from_the_future, document.entries))
-                # A token does not make a process switch to another ring: the next read checks
-                # again.
+                # A read caused by a token never makes a process switch to another ring, so the next
+                # read checks again.
                 and not options.for_token
             )
             self._note_learned(document if is_whole else None)
@@ -90,8 +91,8 @@ class RingSync:
         self._consider_repair(document, now)
         if failure is not None:
             raise failure
-        # Neither the store nor this process knows a live key: this member creates one, as in a
-        # ring that it can read.
+        # If neither the store nor this process knows a live key, this member creates a key, as it
+        # would in a ring that it can read.
         is_readable = stored is None or document is not None
         alive = (e.opens_until > view.wall_ms(now) for e in (*entries, *known.keys, *known.carried))
         if is_readable and not any(alive):
@@ -129,7 +130,7 @@ class RingSync:
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """The facts that a process without any adopts from a document: see `LearnAnew`."""
+        """The facts that a process that has none yet adopts from a document: see `LearnAnew`."""
         return self._anew.learn(document, options)
 
     def remember_past(self, document: RingDocument, options: CallOptions) -> None:
@@ -164,8 +165,8 @@ class RingSync:
         return max(0.0, self._proof_interval[1] - age_ms(last, now))
 
     def prove(self, options: CallOptions) -> bool:
-        """Unwraps the newest live key once more; raises KeyWrapperError when that fails. False when
-        there is none."""
+        """Unwraps the newest live key again. Returns False if there is none. Raises KeyWrapperError
+        if the unwrap fails."""
         key = self._provable()
         if key is None or key.held is None:
             return False
@@ -177,7 +178,8 @@ class RingSync:
         return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _is_learned(self, document: RingDocument) -> bool:
-        """Repeats decisions that were made before the time changed."""
+        """Whether the document was learned completely. False once the clock has been set, so that
+        decisions made before then are repeated."""
         learned, shift_ms = self._learned
         is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
         return document is learned and is_same_time and not self._view.snapshot.carried
@@ -209,23 +211,24 @@ class RingSync:
     def _is_worth_writing(
         self, document: RingDocument | None, known: RingSnapshot, now: Moment
     ) -> bool:
-        """Entries without a valid voucher are not a reason to write, and neither is a document that
-        would be written unchanged."""
+        """Whether the document lacks something that this process can write. Entries without a valid
+        voucher are not a reason to write, and neither is a document that would not change."""
         view = self._view
         read = document or RingDocument(())
         judgement = view.judgement()
         if not lacks(read, known, judgement):
             return False
         wanted = document_of(known, read, view.publisher(now))
-        # A fact that does not fit into a full document would be missing afterwards, too.
+        # A fact that does not fit into a full document would still be missing after the write.
         ids = {entry.id for entry in wanted.entries}
         if not lacks(read, known, judgement, [key for key in known.keys if key.id in ids]):
             return False
         return encode_document(view.ring, wanted) != encode_document(view.ring, read)
 
     def _learn_from(self, document: RingDocument, options: CallOptions) -> KeyWrapperError | None:
-        """Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its
-        successor. Returns the failure of an entry that could not be unwrapped."""
+        """Unwraps the new entries that are vouched for, and replaces the view once, so that a
+        revocation takes effect together with its successor. Returns the failure of an entry that
+        could not be unwrapped."""
         view, began = self._view, self._view.now()
         was_unreadable = {entry.id for entry in view.snapshot.unreadable}
         tried = was_unreadable | {entry.id for entry in view.snapshot.carried}
@@ -260,7 +263,7 @@ class RingSync:
         tried: set[str],
         options: CallOptions,
     ) -> list[RingEntry]:
-        # A read that others caused repeats no unwrap: the timer does that.
+        # A read that a token or another member caused repeats no unwrap; reads by the timer do.
         is_caused = options.for_token or options.defer_unwraps
         now_ms = self._view.wall_ms()
         urgent = [
@@ -271,8 +274,9 @@ class RingSync:
             and (not options.defer_unwraps or entry.activates <= now_ms)
         ]
 
-        # A newer key may certify a claimed revocation without an unwrap; and an entry that failed
-        # before must not prevent the others from being tried.
+        # Entries with a claimed revocation come last, because a newer key may certify it without an
+        # unwrap. Entries that failed before come after new ones, because they must not prevent the
+        # others from being tried.
         def rank(entry: RingEntry) -> tuple[bool, bool]:
             return entry.revocation is not None, entry.id in tried
 
@@ -305,16 +309,15 @@ class RingSync:
     def _judge_refused(
         self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
     ) -> None:
-        """An entry that the KMS refuses, while it does not refuse a held key, is treated as
-        corrupt."""
+        """If the KMS refuses an entry but not a held key, the entry is treated as corrupt."""
         tried = [entry for entry in wanted if entry.id in failures]
         refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
         try:
             if not refused or not self.prove(options):
                 return
         except KeyWrapperError:
-            # The failure is counted if it is a refusal; the read fails with the answer for the
-            # entry.
+            # If this failure is a refusal, `prove` has counted it. The read fails with the answer
+            # for the entry.
             return
         for entry in refused:
             self._wraps.note_corrupt(entry)
@@ -323,12 +326,13 @@ class RingSync:
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
         """The one exception to "a member that knows a key never learns the ring again": its own
         ring was created recently, while an older one was missing from the store, and the older one
-        is back. Switches to it; what was sealed here can be unsealed until it expires."""
+        is back. Switches to the older ring; tokens sealed with the left ring can be unsealed until
+        they expire."""
         view = self._view
         own = (key for key in view.snapshot.keys if not key.is_left and not key.is_tombstone)
         root = min(own, key=birth, default=None)
-        # The key itself states that there was none before it: otherwise keys of its ring are
-        # missing.
+        # The oldest key must itself state that no key came before it; otherwise, keys of its ring
+        # are missing.
         if root is None or root.ancestors is None or root.ancestors.ids:
             return False
         is_young = root.created > view.wall_ms() - view.policy.store_outage_seconds * _MS
@@ -341,7 +345,7 @@ class RingSync:
         except RingStoreError:
             return False
         except KeyWrapperError as error:
-            # Neither a usable ring nor the ring of this process.
+            # The document holds neither a usable ring nor the ring of this process.
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise

@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class Turns:
-    """Jobs and timers of a keeper. Other threads only add to them; the caller of `run_jobs` runs
-    the jobs."""
+    """Jobs and timers of a keeper. Other threads only add jobs and timers; the caller of `run_jobs`
+    runs the jobs."""
 
     def __init__(self, steady_ms: Callable[[], float]) -> None:
         self._steady_ms = steady_ms
@@ -38,13 +38,14 @@ class Turns:
         return self._add(self._background, run)
 
     def post(self, run: Callable[[], None]) -> None:
-        """Runs `run`, which must be short and not fail, before the next job: for other threads."""
+        """Runs `run` before the next job, for other threads. It must be short, and must not
+        fail."""
         with self._condition:
             self._posted.append(run)
             self._condition.notify_all()
 
     def later(self, run: Callable[[], None], delay_ms: float) -> Callable[[], None]:
-        """Runs `run`, which must be short and not fail, after a delay. Returns a function that
+        """Runs `run` after a delay; it must be short, and must not fail. Returns a function that
         cancels it."""
         due = math.ceil(self._steady_ms() + max(0.0, delay_ms))
         with self._condition:
@@ -99,7 +100,7 @@ class Turns:
                 self._condition.wait_for(self._is_called, seconds)
 
     def close(self) -> None:
-        """Ends the loop. Requested tasks that have not started end with CodecClosedError."""
+        """Ends the loop. Tasks that have not started fail with CodecClosedError."""
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()

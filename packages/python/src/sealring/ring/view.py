@@ -38,8 +38,8 @@ class RingView:
         self.ring_clock = RingClock(policy, clock)
         self.is_closed = False
         self.overdue_at: Deadline | None = None
-        """The time from which a refresh is late. No thread runs while a machine is suspended: the
-        first call after that calls `on_overdue`."""
+        """The time from which a refresh is late. No thread runs while a machine is suspended, so
+        the first call after it resumes calls `on_overdue`."""
         self.on_overdue: Callable[[], None] = lambda: None
         self.on_unknown_key: Callable[[Moment], None] = lambda _: None
         self._clock = clock
@@ -47,12 +47,13 @@ class RingView:
         self._lock = threading.Lock()
         self._snapshot = create_snapshot(())
         self._sealed_with: str | None = None
-        # Any key that was ever known may vouch for the next key, also an expired one.
+        # Any key that was ever known may vouch for the next key, even an expired one.
         self._past: dict[str, RingKey] = {}
-        # Newest last. A clock that steps must not bring a revoked key back after its end.
+        # Ids of revoked keys whose life is over, newest last. If the clock steps back, such a key
+        # must not return.
         self._over: dict[str, None] = {}
-        # Keys that this process tried to publish, newest last: one that appears later was written
-        # late.
+        # Keys that this process tried to publish, newest last. If such a key appears later, it was
+        # written late.
         self._attempted: dict[str, None] = {}
         # All keys that were unwrapped, until a snapshot without them is installed.
         self._held: dict[str, HeldKey] = {}
@@ -104,8 +105,8 @@ class RingView:
         return [key.held for key in reversed(keys) if key.held]
 
     def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
-        """A token named a key that may not unseal. If the key is known, a read of the ring does not
-        help."""
+        """Called for a token that names a key that may not unseal. If the key is known, reading the
+        ring again would not help."""
         if key_id is None or key_id not in self.snapshot.by_id:
             self.on_unknown_key(now)
 
@@ -113,20 +114,21 @@ class RingView:
         return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
 
     def known_wraps(self) -> list[RingWrap]:
-        """The states of all entries of the ring, unwrapped or not."""
+        """The wraps of all entries of the ring, whether the entries were unwrapped or not."""
         known = self.snapshot
         keys = [key for key in known.keys if not key.is_left]
         return [wrap for one in (*keys, *known.carried, *known.unreadable) for wrap in one.wraps]
 
     def note_attempt(self, key_id: str) -> None:
-        """This process is about to publish a key."""
+        """Notes that this process is about to publish a key."""
         _remember_id(self._attempted, key_id)
 
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
-        """The monotonic time from which a newly read key seals here. A planned
-        key that is active soon was written late, if this process has read the ring without a gap
-        or tried to publish the key: the others must be able to read it too. The times of
-        emergency keys show that they are not planned."""
+        """The monotonic time from which this process seals with a newly read key. If a planned key
+        is first seen without a gap in the reads of this process, or if this process tried to
+        publish it, the key was written late; this process then waits, so that the other members can
+        read the key before it seals. Emergency keys are not delayed: their times show that they are
+        not planned."""
         last_read, policy = self.limits.last_read, self.policy
         had_gap = last_read is None or (
             age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000
@@ -137,7 +139,8 @@ class RingView:
         return now.steady_ms + policy.late_wait_seconds * 1_000
 
     def hold(self, held: HeldKey) -> HeldKey:
-        """The key with this id that is held already, otherwise this key."""
+        """Returns the key that is already held under this id, and destroys `held`; otherwise holds
+        `held` and returns it."""
         known = self._held.get(held.id)
         if known is None or known.is_overwritten:
             self._held[held.id] = held
@@ -155,8 +158,8 @@ class RingView:
                 self._install(snapshot)
 
     def begin(self, snapshot: RingSnapshot) -> None:
-        """Like `install`, but for another ring: the last sealing key does not bind it, and expired
-        keys no longer vouch."""
+        """Like `install`, but for another ring: the key that sealed last sets no lower limit, and
+        expired keys no longer vouch."""
         with self._lock:
             if not self.is_closed:
                 self._sealed_with = None
@@ -209,7 +212,7 @@ class RingView:
         return Publisher(self.ring, self._past, until_ms if is_confirmed else -float("inf"))
 
     def ms_until_end(self, now: Moment) -> float:
-        """Milliseconds until the next call of `retire` is due, for a data key that expires."""
+        """Milliseconds until `retire` must be called again because a data key expires."""
         if self.ring_clock.trouble(now) is not None:
             return float("inf")
         ends = [key.opens_until for key in self.snapshot.keys if key.held is not None]
@@ -228,7 +231,7 @@ class RingView:
         )
 
     def close(self) -> None:
-        """Overwrites the data keys; every later use raises."""
+        """Overwrites the data keys. Every later use of the view raises an error."""
         with self._lock:
             self.is_closed = True
             self._snapshot = create_snapshot(())
@@ -263,7 +266,7 @@ class RingView:
 
 
 def _remember_id(ids: dict[str, None], key_id: str) -> None:
-    """Adds an id to the newest ids that are remembered."""
+    """Remembers an id; if there are too many, forgets the oldest one."""
     ids[key_id] = None
     if len(ids) > MAX_RING_KEYS:
         del ids[next(iter(ids))]

@@ -1,5 +1,6 @@
 """Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a
-document with any of them. The result of an unwrap is trusted only after its id was recomputed."""
+document with any of them. The result of an unwrap is trusted only after the key id has been
+recomputed from it."""
 
 import hashlib
 import hmac
@@ -32,8 +33,8 @@ from .document import (
 from .schedule import KeyTimes
 from .view import RingView
 
-# How long a wrap that the KMS reported as corrupt is not unwrapped again, and how many such wraps
-# are remembered.
+# After the KMS reports a wrap as corrupt, it is not unwrapped again for this long. At most this
+# many such wraps are remembered.
 _CORRUPT_FOR_MS = 3_600_000
 _MAX_CORRUPT = 4_096
 
@@ -83,8 +84,8 @@ class _LastAnswer:
 
 
 class KeyWraps:
-    """Wraps and unwraps data keys, which the view holds. Only this class calls the KMS, so only
-    this class records passed KMS checks and refusals."""
+    """Wraps and unwraps data keys; the view holds them. Only this class calls the KMS, so only this
+    class records KMS checks that passed, and refusals."""
 
     def __init__(
         self,
@@ -100,7 +101,8 @@ class KeyWraps:
         self.wrappers = wrappers
         self._quorum = len(wrappers) if quorum is None else quorum
         self._trusts_store = trusts_store
-        # A wrap is corrupt for one entry, not for a key id. Oldest first.
+        # When each corrupt wrap was noted, oldest first. A wrap is corrupt for one entry, not for a
+        # key id.
         self._corrupt: dict[bytes, Moment] = {}
         self._last_answers: dict[int, _LastAnswer] = defaultdict(_LastAnswer)
 
@@ -114,10 +116,10 @@ class KeyWraps:
     def unwrap(
         self, entries: Sequence[RingEntry], options: CallOptions
     ) -> list[Unwrapped | KeyWrapperError]:
-        """Unwraps entries, each with the first key wrapper that can. A KeyWrapperError is the
-        mildest error of the key wrappers that were called; it is `corrupt`, without a call, if none
-        of the wraps is theirs, or all of their wraps were found to be corrupt before. Failures that
-        may pass are retried together."""
+        """Unwraps each entry with the first key wrapper that can unwrap it. A KeyWrapperError is
+        the mildest error of the key wrappers that were called. It is `corrupt`, without a call, if
+        no wrap belongs to these key wrappers, or if all of their wraps were already noted as
+        corrupt. Failures that may pass are retried together."""
         answers: dict[str, Unwrapped | KeyWrapperError] = {}
         attempt, left = 1, list(entries)
         while left:
@@ -134,9 +136,9 @@ class KeyWraps:
         return [answers[entry.id] for entry in entries]
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
-        """Unwraps an entry whose key is held again, at the KMS. Only a refusal of this call
-        counts for the kill switch. Raises KeyWrapperError, which is also `corrupt` if the result is
-        another key."""
+        """Calls the KMS to unwrap an entry again, although its key is held. Only a refusal of this
+        call counts for the kill switch. Raises KeyWrapperError if the unwrap fails, and with the
+        kind `corrupt` if the result is another key."""
         try:
             data_key, wrap = self._unwrap_any(entry, options)
             is_same = held.equals(data_key)
@@ -149,8 +151,8 @@ class KeyWraps:
         self._view.limits.proved(self._view.now())
 
     def note_corrupt(self, entry: RingEntry) -> None:
-        """Notes an entry that was refused although the key may be used: it is treated as
-        corrupt."""
+        """Notes that an entry was refused although the KMS key may be used. The entry is then
+        treated as corrupt."""
         for wrap in entry.wraps:
             self._note_corrupt(entry, wrap)
 
@@ -195,8 +197,8 @@ class KeyWraps:
     def missing_wraps(
         self, entry: RingEntry, held: HeldKey, options: CallOptions
     ) -> tuple[RingWrap, ...]:
-        """New wraps by the key wrappers that have no wrap in the entry yet, as far as these wraps
-        could be made."""
+        """New wraps by the key wrappers that have no wrap in the entry yet. A wrap that cannot be
+        made is left out."""
         data_key = held.copy_data_key()
         named, added = _Named(entry.id, entry.times), []
         for wrapper in self._missing(entry):
@@ -206,9 +208,9 @@ class KeyWraps:
         return tuple(_certified(wrap, signature, held) for wrap, signature in added)
 
     def new_version(self, known: Iterable[RingWrap]) -> KeyVersion | None:
-        """The version of the KMS key that a key wrapper now uses, if it made none of `known`:
-        random bytes that are not a data key are wrapped, and the result is discarded.
-        Raises KeyWrapperError if none was found and a key wrapper failed."""
+        """The KMS key version that a key wrapper now uses, if no wrap in `known` was made with it.
+        To learn the version, this wraps random bytes that are not a data key, and discards the
+        result. Raises KeyWrapperError if no such version was found and a key wrapper failed."""
         context = {"sealring:ring": self._view.ring, "sealring:purpose": "key-version"}
         known, failure = tuple(known), None
         for wrapper in self.wrappers:
@@ -233,8 +235,8 @@ class KeyWraps:
         self, context: Mapping[str, str], options: CallOptions
     ) -> tuple[bytearray, WrappedKey | None]:
         first = self.wrappers[0]
-        # A service that binds no context wraps bytes that this process composes, so it cannot
-        # generate them.
+        # If a service binds no context, this process composes the bytes to wrap, so the service
+        # cannot generate them.
         if not isinstance(first, DataKeyGenerator) or not first.supports.context:
             return self._own_data_key(), None
         generate = first.generate
@@ -283,8 +285,8 @@ class KeyWraps:
         ready: WrappedKey | None,
         options: CallOptions,
     ) -> tuple[WrappedKey, bytes | None]:
-        """Wraps, signs if an unwrap does not authenticate the origin, and checks the wrap by
-        unwrapping it."""
+        """Wraps the data key, signs the wrap if an unwrap would not authenticate its origin, and
+        checks the wrap by unwrapping it."""
         context = wrap_context(self._view.ring, named.times)
         wrap = ready or self._wrap(wrapper, data_key, context, options)
         if isinstance(wrap, KeyWrapperError):
@@ -433,7 +435,7 @@ class KeyWraps:
             return _corrupt(wrapper.provider, "unwrap", "the wrap carries no valid signature")
         context = wrap_context(self._view.ring, entry.times)
         data_key = self._ask(wrapper, wrap, context, options)
-        # The id is recomputed: a document cannot give a key another name.
+        # The id is recomputed, so that a document cannot give a key a different id.
         if isinstance(data_key, KeyWrapperError) or (
             base64url.encode(key_id_of(data_key)) == entry.id
         ):
@@ -442,8 +444,8 @@ class KeyWraps:
         return KeyWrapperError("corrupt", wrapper.provider)
 
     def _proves_origin(self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry) -> bool:
-        """A wrap that anyone with a public key could have made needs the signature of the KMS,
-        checked before any call."""
+        """Whether a wrap may be unwrapped. If anyone with the public key could have made it, it
+        needs a signature of the KMS, which is checked before any call."""
         if wrapper.supports.authenticated or self._trusts_store:
             return True
         if wrap.signature is None or not isinstance(wrapper, EntrySigner):
@@ -458,8 +460,8 @@ class KeyWraps:
         context: Mapping[str, str],
         options: CallOptions,
     ) -> bytearray | KeyWrapperError:
-        """One attempt. Returns a failure instead of raising it: no frame with a key in it is part
-        of an error."""
+        """Makes one attempt. Returns a failure instead of raising it, so that no stack frame that
+        contains a key becomes part of an error."""
         plaintext = self._call(
             "unwrap",
             wrapper,

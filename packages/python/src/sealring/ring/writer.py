@@ -1,4 +1,5 @@
-"""The writes of a member: all known facts, with new keys, revocations and further wraps."""
+"""The writes of a member: each one contains all known facts, and may add new keys, revocations or
+wraps."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -21,17 +22,17 @@ from .view import RingView
 from .wraps import KeyWraps
 
 _MS = 1_000
-# How old an entry that is active at once may be when it is written.
+# The maximum age of an entry that is active at once when it is written.
 _HASTY_ENTRY_MS = 60_000
-# The number of keys that the ring may have before another one is created; for an urgent key, only
-# keys in use count.
+# The number of keys at which the ring gets no further key, by the reason for that key. For an
+# urgent key, which is not listed, only keys in use count.
 _MOST_KEYS: Mapping[RotationReason, int] = {
     "requested": MAX_KEYS_TO_ROTATE,
     "emergency": MAX_KEYS_TO_ROTATE,
     "scheduled": MAX_KEYS_TO_SCHEDULE,
     "key-version": MAX_KEYS_TO_ROTATE,
 }
-# How many deadlines of the KMS a revocation waits for a successor.
+# How long a revocation waits for a successor, as a number of KMS timeouts.
 _CALLS_OF_A_SUCCESSOR = 3
 
 logger = logging.getLogger("sealring")
@@ -46,8 +47,8 @@ class NewKey(NamedTuple):
 
 
 class RingWriter:
-    """Every write is one compare-and-swap of the document that was read; after a lost race the
-    ring is read again, never overwritten."""
+    """Writes the ring. Every write is one compare-and-swap of the document that was read. After a
+    lost race, the ring is read again, and never overwritten."""
 
     def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
         self._view = view
@@ -55,11 +56,11 @@ class RingWriter:
         self._stored = stored
 
     def claim(self, claim: str | None) -> None:
-        """Writes a claim to the store: this member is about to create a key, so no other member
-        creates one meanwhile. None withdraws the claim. The document stays as it was read, unless
-        it lacks what this member knows: a member that dies after its claim may be the only one that
-        knows a revocation which the store has lost. Raises RingConflictError when another writer
-        was first."""
+        """Writes a claim to the store: a note that this member is about to create a key, so that no
+        other member creates one meanwhile. None withdraws the claim. The document stays as it was
+        read, unless it lacks something that this member knows: if this member dies after its claim,
+        it may be the only member that knows a revocation that the store has lost. Raises
+        RingConflictError if another writer was first."""
         known, judgement = self._view.snapshot, self._view.judgement()
         there = None if self._stored.latest is None else self._stored.latest.document
         if there is None or lacks(there, known, judgement):
@@ -67,25 +68,25 @@ class RingWriter:
         self._stored.write(RingDocument(there.entries, claim))
 
     def make(self, reason: RotationReason) -> NewKey:
-        """Creates a new key to publish later, and writes nothing. Raises RingStoreError or
+        """Creates a new key to be published later, but writes nothing. Raises RingStoreError or
         KeyWrapperError."""
         self._check_room(reason)
         self._check_clock()
         return self._new_key(reason, FOREGROUND)
 
     def publish(self, reason: RotationReason, made: NewKey | None = None) -> None:
-        """Publishes a new key, or `made`. Raises RingConflictError, RingStoreError or
-        KeyWrapperError."""
+        """Publishes `made`, or creates and publishes a new key. Raises RingConflictError,
+        RingStoreError or KeyWrapperError."""
         new = made or self.make(reason)
         self._write(with_keys(self._view.snapshot, [new.key]), new)
         self._announce(new, reason)
 
     def revoke(self, meant: list[RingKey]) -> None:
         """Revokes keys, and activates a successor in the same write if there is room, the KMS
-        answers and the clock is confirmed. Otherwise the revocation is written without one.
-        Raises RingConflictError or RingStoreError. After it has written the other revocations, it
-        also raises `unavailable` for a key that waits to be unwrapped and that no newer key can
-        certify."""
+        answers and the clock is confirmed. Otherwise, the revocation is written without a
+        successor. Raises RingConflictError or RingStoreError. If a key still has to be unwrapped
+        and no newer key can certify its revocation, this raises `unavailable` after the other
+        revocations have been written."""
         view, known = self._view, self._view.snapshot
         ids = {key.id for key in meant}
         # No certificate is made by a key that is revoked in the same write.
@@ -134,16 +135,16 @@ class RingWriter:
 
     @property
     def is_dead(self) -> bool:
-        """Whether no key may seal, because all are expired, revoked or propagating, and no pending
-        entry may have one."""
+        """Whether no key may seal, because all are expired, revoked or propagating, and no recent
+        entry that is yet to be unwrapped might change that."""
         return self._covered_ms() <= 0
 
     @property
     def needed_key(self) -> Literal["initial", "emergency"] | None:
-        """The key that the ring needs now, if any: one that is active at once if none may seal, an
-        emergency one if the last one ends soon. A scheduled rotation comes long before; this is
-        for a ring that could not rotate, or that returned to an old key when a newer one was
-        revoked."""
+        """The key that the ring needs now, if any: an initial key, which is active at once, if no
+        key may seal or the last one stops before an emergency key could be active; an emergency key
+        if the last one stops soon. A scheduled rotation comes long before that. This is for a ring
+        that could not rotate, or that returned to an old key when a newer one was revoked."""
         covered_ms, policy = self._covered_ms(), self._view.policy
         if covered_ms <= 0:
             return "initial"
@@ -157,12 +158,13 @@ class RingWriter:
 
     @property
     def key_count(self) -> int:
-        """Keys that count against the bounds of the ring."""
+        """The number of keys that count against the limits of the ring."""
         return sum(not key.is_tombstone for key in self._kept(self._view.snapshot))
 
     def _covered_ms(self) -> float:
-        """How long keys may seal from now on without a gap. A new key that this member has not
-        unwrapped yet counts only for the emergency wait after its creation."""
+        """How long keys can seal from now on without a gap, in milliseconds. A new key that this
+        member has not unwrapped yet counts only until the emergency wait after its creation is
+        over."""
         wall_ms, known = self._view.wall_ms(), self._view.snapshot
         mine = [key for key in known.keys if key.held and not key.is_left]
         wait_ms = self._view.policy.emergency_wait_seconds * _MS
@@ -178,8 +180,8 @@ class RingWriter:
         return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
 
     def _has_room(self, known: RingSnapshot) -> bool:
-        """Whether there is room for a key that nothing else can replace: revoked keys can be left
-        out for it, once every member that reaches the store has read their revocation."""
+        """Whether there is room for a key that nothing else can replace. Revoked keys can be left
+        out to make room, once every member that reaches the store has read their revocation."""
         policy, wall_ms = self._view.policy, self._view.wall_ms()
         read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
 
@@ -190,7 +192,8 @@ class RingWriter:
         return sum(not is_spare(key) for key in self._kept(known)) < MAX_RING_KEYS
 
     def _check_room(self, reason: RotationReason) -> None:
-        """Keeps room for urgent writes: a ring that no longer seals, and revocations."""
+        """Keeps room for urgent writes: a key for a ring that no longer seals, and revocations.
+        Raises RingStoreError if there is no room."""
         most, count = _MOST_KEYS.get(reason), self.key_count
         is_full = not self._has_room(self._view.snapshot) if most is None else count >= most
         if is_full:
@@ -198,8 +201,8 @@ class RingWriter:
             raise RingStoreError("too-large", detail)
 
     def _check_clock(self) -> None:
-        """The times of a key come from this member's clock: if the clock is wrong, they are wrong
-        for every member."""
+        """The times of a key come from the clock of this member; if it is wrong, they are wrong for
+        every member. Raises RingStoreError if it is not confirmed."""
         trouble = self._clock_trouble()
         if trouble is not None:
             raise RingStoreError("unavailable", f"nothing is published: {trouble}")
@@ -215,8 +218,8 @@ class RingWriter:
         try:
             new = self._new_key("revocation", CallOptions(is_foreground=True, until=until))
         except KeyWrapperError:
-            # Only a failure of the KMS is tolerated: the revocation does not wait for it, and a
-            # member that finds that no key may seal creates one.
+            # Only a failure of the KMS is tolerated: the revocation does not wait for the KMS, and
+            # any member that later finds that no key may seal creates a key.
             return None
         return None if self._is_too_old(new) else new
 
@@ -225,8 +228,8 @@ class RingWriter:
         began, known = view.now(), view.snapshot
         now_ms = view.wall_ms(began)
         made = [key.created for key in (*known.keys, *view.past.values())]
-        # Entries that are merely carried may be an attacker's: they must not put a new key into the
-        # future.
+        # Entries that are only carried may come from an attacker, and must not move the creation
+        # time of a new key into the future.
         carried = [min(entry.created, now_ms - now_ms % _MS) for entry in known.carried]
         newest_ms = max([*made, *carried], default=-float("inf"))
         times = times_of_new_key(reason, now_ms, view.policy, newest_ms)
@@ -236,7 +239,8 @@ class RingWriter:
         entry, held = self._wraps.create(
             times,
             lambda key_id: key_id in taken,
-            # Every key that this member can sign with vouches for it: live, revoked or expired.
+            # Every key that this member can sign with vouches for the new key, even if it is
+            # revoked or expired.
             lambda key_id, spelt: vouchers_by(key_id, times.created, spelt, signers, {}),
             options,
         )
@@ -245,8 +249,8 @@ class RingWriter:
         return NewKey(began, entry, replace(key, vouchers=entry.vouchers, wraps=entry.wraps))
 
     def _is_too_old(self, new: NewKey) -> bool:
-        """A publisher that was delayed publishes nothing: its key would be active before the others
-        can know it."""
+        """Whether a new key is too old to be published. If the publisher was delayed, the key would
+        become active before the other members can know it."""
         policy = self._view.policy
         planned = is_planned(new.entry.created, new.entry.activates, policy)
         most_ms = policy.refresh_every_seconds * _MS if planned else _HASTY_ENTRY_MS

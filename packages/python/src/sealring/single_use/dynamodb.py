@@ -39,7 +39,7 @@ class DynamodbSingleUse:
         call_timeout_seconds: of the client that the store creates, for connecting and for reading;
             0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     def __init__(

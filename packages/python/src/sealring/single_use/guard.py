@@ -20,8 +20,8 @@ from .store import SingleUseStore
 _OWNER = "SingleUse"
 _ID_BYTES = 16
 _TICKET_BYTES = 16
-# The SDK's boundary accepts a token from this far in the future, so the token may end that much
-# later.
+# The SDK's boundary accepts a token whose times are this far in the future, so the token can expire
+# that much later.
 _FUTURE_SKEW_SECONDS = 60
 _LATEST = datetime.max.replace(tzinfo=timezone.utc).timestamp() - 1
 
@@ -36,7 +36,7 @@ class StateCodec(Protocol):
 
 
 class _Opened(NamedTuple):
-    """A token that was unsealed and not claimed yet."""
+    """A token that was unsealed but has not been claimed yet."""
 
     ticket: str
     state: str
@@ -48,7 +48,8 @@ class SingleUse:
     """Lets every `requestState` be redeemed at most once, as `singleUse` of @sealring/mcp does:
     both languages share the store and refuse what the other has redeemed.
 
-    It is the codec of the policy and a middleware of the server; a server needs both:
+    An instance is both the codec of the request state security and a middleware of the server; a
+    server needs both:
 
         single_use = SingleUse(codec, store=RedisSingleUse(url=url))
         MCPServer(
@@ -58,15 +59,15 @@ class SingleUse:
         )
 
     Sealing adds a random identifier to the claims of the boundary. The middleware runs inside the
-    boundary, so a token is claimed only after all its claims were verified, and before the handler
-    runs. Without the middleware a handler never gets the state. A claim is never released.
+    boundary, so a token is claimed only after all its claims have been verified, but before the
+    handler runs. Without the middleware, a handler never gets the state. A claim is never released.
 
     Args:
-        codec: what seals and unseals; a KmsCodec, or the SDK's.
+        codec: the codec that seals and unseals: a KmsCodec, or a codec of the SDK.
         store: where redeemed tokens are kept. Its `clock_skew_seconds` must not be smaller than the
             codec's.
 
-    A wrong argument is a TypeError or a ValueError that names it.
+    A wrong argument raises TypeError or ValueError; the message names the argument.
     """
 
     def __init__(self, codec: StateCodec, *, store: SingleUseStore) -> None:
@@ -81,15 +82,15 @@ class SingleUse:
     def seal(self, payload: bytes) -> str:
         """Seals the claims of the boundary with a new identifier."""
         claims = bytes(payload)
-        # The boundary writes an object that is never empty, without spaces.
+        # The boundary writes a JSON object that is never empty and contains no spaces.
         if not claims.startswith(b"{") or not claims.endswith(b"}") or len(claims) < 3:
             raise ValueError(f"{_OWNER}: the payload is not the claims of the boundary")
         name = base64url.encode(os.urandom(_ID_BYTES))
         return self._codec.seal(claims[:-1] + f',"j":"{name}"}}'.encode("ascii"))
 
     def unseal(self, token: str) -> bytes:
-        """The claims for the boundary, with a ticket in place of the state: only the middleware
-        exchanges it for the state, after the claim."""
+        """The claims for the boundary, with a ticket in place of the state. Only the middleware
+        exchanges the ticket for the state, after it has claimed the token."""
         self._opened.set(None)
         claims = _claims_of(self._codec.unseal(token))
         state = claims.get("s")
@@ -101,7 +102,8 @@ class SingleUse:
 
     async def __call__(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """The middleware."""
-        # The server has loaded it already; the rest of this package does not need it.
+        # Imported here because the server has loaded the module already, and the rest of this
+        # package does not need it.
         from anyio.to_thread import run_sync  # noqa: PLC0415
         from mcp_types.methods import INPUT_REQUIRED_METHODS  # noqa: PLC0415
 
@@ -120,7 +122,7 @@ class SingleUse:
         return await call_next(replace(ctx, params={**params, "requestState": opened.state}))
 
     def _claim(self, opened: _Opened) -> str | None:
-        """The reason why a token is refused; None for one that was claimed."""
+        """Claims a token. Returns the reason why it is refused; None if it was claimed."""
         data = base64url.decode(opened.id) if isinstance(opened.id, str) else None
         # The token was sealed before single use was enabled, so two redemptions cannot be
         # distinguished.
@@ -149,7 +151,8 @@ def _claims_of(payload: bytes) -> dict[str, object]:
 
 
 def _refusal(method: str, reason: str) -> Exception:
-    """The one answer to every token that is refused; the reason goes to the log."""
+    """The answer to a refused token, which is the same for every reason; the reason goes to the
+    log."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415
     from mcp_types import INVALID_PARAMS  # noqa: PLC0415
 
@@ -163,8 +166,8 @@ def _refusal(method: str, reason: str) -> Exception:
 
 
 def _check_margin(store: SingleUseStore, codec: object) -> None:
-    """Checks the margin: with a smaller one, a server whose clock is behind could redeem a token
-    again."""
+    """Checks that the margin of the store is at least the clock skew of the codec. With a smaller
+    margin, a server whose clock is behind could redeem a token again."""
     margin: object = getattr(store, "clock_skew_seconds", None)
     skew = getattr(codec, "clock_skew_seconds", None)
     if margin is None:

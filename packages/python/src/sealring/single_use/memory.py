@@ -15,13 +15,13 @@ from .store import (
 
 _OWNER = "MemorySingleUse"
 _LARGEST_MAX_TOKENS = 10_000_000
-# Shortest time between two sweeps of a full store for expired tokens.
+# The shortest time in seconds between two removals of expired tokens from a full store.
 _SWEEP_EVERY_SECONDS = 1.0
 
 
 class MemorySingleUse:
-    """Remembers redeemed tokens in the memory of this process. Use it for a server with one
-    process: other processes, and the same one after a restart, do not know which tokens were
+    """Remembers redeemed tokens in the memory of this process. Use it only for a server with a
+    single process: other processes, and this process after a restart, do not know which tokens were
     redeemed. The store evicts nothing: a full store raises SingleUseStoreFullError, and the token
     is refused. Thread-safe.
 
@@ -31,7 +31,7 @@ class MemorySingleUse:
             ring's policy; 0 to 86 400.
         clock: injected in tests.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class MemorySingleUse:
         self._max = max_tokens
         self._skew = check_clock_skew(_OWNER, clock_skew_seconds)
         self._clock = clock or SystemClock()
-        # When each id may be forgotten, Unix seconds.
+        # For each id, the time from which it may be forgotten, in Unix seconds.
         self._used: dict[str, float] = {}
         self._lock = threading.Lock()
         self._sweep_at_size = min(1_024, max_tokens)
@@ -76,5 +76,6 @@ class MemorySingleUse:
     def _sweep(self, now: float) -> None:
         self._used = {key: until for key, until in self._used.items() if until > now}
         self._swept_at = now
-        # Twice the size that is left, so that the cost of each claim stays constant.
+        # The next sweep is at twice the size that is left, so that the average cost of a claim
+        # stays constant.
         self._sweep_at_size = min(2 * max(len(self._used), 512), self._max)

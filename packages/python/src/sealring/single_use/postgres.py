@@ -22,9 +22,10 @@ _ATTEMPTS = 3
 
 class PostgresSingleUse:
     """Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also
-    removes up to 16 expired rows, so no job has to. A token is redeemed at most once as long as the
-    server keeps what it committed. `schema.sql` of @sealring/postgres creates the table; the store
-    never does. Needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it.
+    removes up to 16 expired rows, so no cleanup job is needed. A token is redeemed at most once,
+    provided that the database server loses nothing that it has committed. `schema.sql` of
+    @sealring/postgres creates the table; the store never does. Needs `SELECT`, `INSERT`, `UPDATE`
+    and `DELETE` on it.
 
     Args:
         pool: a `psycopg_pool.ConnectionPool`; you own it.
@@ -33,9 +34,11 @@ class PostgresSingleUse:
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
         clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
             expires; 0 to 86 400.
-        call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
+        call_timeout_seconds: with a `url`, the timeout for connecting and for a statement; 0.01 to
+            60.
 
-    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the URL.
     """
 
     def __init__(
@@ -77,15 +80,16 @@ class PostgresSingleUse:
         if "\0" in id:
             raise ValueError(f"{_OWNER}: id has a NUL, which PostgreSQL text cannot hold")
         for _ in range(_ATTEMPTS):
-            # The remaining time by the caller's clock, which also checks the token; the server's
-            # may differ.
+            # The caller's clock determines the remaining time, because it also decides whether the
+            # token has expired; the clock of the database server may differ.
             left_ms = claim_life_ms(end, self._skew)
             if left_ms <= 0:
                 return False
             answer = self._answer(id, left_ms)
             if isinstance(answer, bool):
                 return answer
-            # Above READ COMMITTED: it was rolled back, so nothing is claimed yet.
+            # At an isolation level above READ COMMITTED, the transaction was rolled back, so
+            # nothing is claimed yet.
             if not isinstance(answer, RingConflictError):
                 raise SingleUseStoreError.like(answer)
         raise SingleUseStoreError("unavailable", "other claims came first", code="40001")

@@ -30,7 +30,8 @@ class RedisSingleUse:
         call_timeout_seconds: of the client that the store creates, for connecting and for reading;
             0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the URL.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class RedisSingleUse:
 
     def claim(self, id: str, expires_at: datetime) -> bool:  # noqa: A002
         """See SingleUseStore.claim."""
-        # The remaining time by the caller's clock, which also checks the token; the server's may
-        # differ.
+        # The caller's clock determines the remaining time, because it also decides whether the
+        # token has expired; the clock of the Redis server may differ.
         left_ms = claim_life_ms(check_claim(_OWNER, id, expires_at), self._skew)
         if left_ms <= 0:
             return False

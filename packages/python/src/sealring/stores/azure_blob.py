@@ -14,8 +14,8 @@ from ..ring.store import StoredRing, check_write, document_text
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
-# It is quoted, and never the `*` that matches everything: as a condition, anything else can mean
-# any version.
+# An ETag is quoted, and is never the `*` that matches everything. As a condition, anything else
+# could match any version.
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
 _CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is off"
@@ -27,7 +27,7 @@ _CONFLICTS = frozenset(
 _REQUEST = "Blob Storage does not accept the request: check container and blob"
 _BUSY = "Blob Storage cannot serve requests at the moment"
 # Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
-# error names of azure-core and azure-identity. Otherwise the status decides.
+# error names of azure-core and azure-identity. For any other error, the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing container must not look like a ring that does not exist yet.
     **rows(
@@ -64,10 +64,11 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         ("unavailable", "the blob is archived: a lifecycle rule applies to it"),
         "BlobArchived BlobBeingRehydrated",
     ),
-    # With the status of a conflict, but reading again does not help: the lease must end.
+    # These come with the status of a conflict, but reading again does not help: the lease must end
+    # first.
     **rows(("unavailable", _LEASED), "LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost"),
-    # These are not `denied`, whatever their status: there was no token, which says nothing about
-    # the permission on the ring.
+    # These are not `denied`, whatever their status, because a missing token says nothing about the
+    # permission to use the ring.
     **rows(("unavailable", _CREDENTIALS), "ClientAuthenticationError CredentialUnavailableError"),
     **rows(("unavailable", "the document was damaged in transit"), "Crc64Mismatch Md5Mismatch"),
     **rows(("unavailable", _BUSY), "InternalError OperationTimedOut ServerBusy"),
@@ -83,8 +84,8 @@ class BlobClient(Protocol):
 
 class AzureBlobRing:
     """A ring in one block blob, created with `If-None-Match: *` and replaced with `If-Match`; the
-    ETag is the revision. Only Blob Storage's own 404 BlobNotFound is an absent ring. Needs to read
-    the blob and, for a member, to write it.
+    ETag is the revision. Only Blob Storage's own 404 BlobNotFound means an absent ring. Needs the
+    permission to read the blob and, for a member, to write it.
 
     Args:
         container: the container's URL, `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
@@ -92,10 +93,11 @@ class AzureBlobRing:
         credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
             `container` with a shared access signature.
         client: instead of these three: a `BlobClient`, made with `retry_total=0`; you own it.
-        call_timeout_seconds: of the client that the store creates, for connecting and for
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
             reading; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the URL.
     """
 
     kind = "azure-blob"
@@ -134,7 +136,7 @@ class AzureBlobRing:
         """Replaces the blob, if its revision is `expected`. Raises RingConflictError or
         RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # No read can have returned such a revision, so another one is stored.
+        # No read can have returned such a revision, so the stored revision must be a different one.
         if expected is not None and _ETAG.fullmatch(expected) is None:
             raise RingConflictError
         answer = self._put(document, expected, on_service_date)
@@ -213,7 +215,7 @@ def _dates(on_service_date: OnServiceDate | None) -> Callable[[Any], None]:
 
 def _code_of(error: Exception) -> str | None:
     code = getattr(error, "error_code", None)
-    # The code is an enum of the SDK, or a text that the SDK does not know.
+    # The code is a member of an enum of the SDK or, if the SDK does not know it, a str.
     told = getattr(code, "value", code)
     return told if isinstance(told, str) else None
 
@@ -223,9 +225,10 @@ def _is_absent(error: Exception) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """Classifies an error by code and status only: a message can contain parts of the request."""
+    """Classifies an error by code and status only, because a message can contain parts of the
+    request."""
     code, status = _code_of(error), getattr(error, "status_code", None)
-    # A refusal by the service has a status; without one it is the credential that failed.
+    # A refusal by the service has a status. If there is no status, the credential failed.
     classes = () if status is not None else (one.__name__ for one in type(error).__mro__)
     found = next((one for one in (code, *classes) if one in ERROR_TABLE), None)
     if found is not None:
@@ -240,7 +243,7 @@ def _failure(error: Exception) -> RingStoreError:
 
 
 def _location_of(client: BlobClient) -> str:
-    """The address of the blob, without the signature that its query may have."""
+    """The address of the blob, without its query, which can contain a signature."""
     url = getattr(client, "url", None)
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.hostname is None:

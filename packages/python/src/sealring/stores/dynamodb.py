@@ -25,25 +25,26 @@ from ..ring.store import StoredRing, check_write
 
 _OWNER = "DynamodbRing"
 _REVISION_BYTES = 16
-# The revision of an item without one: something else was written in the ring's place.
+# The revision reported for an item that has none, because something else was written in the ring's
+# place.
 _NO_REVISION = "foreign"
 _TABLE_NAME = re.compile(
     r"(?:arn:[a-z0-9-]{3,20}:dynamodb:[a-z0-9-]{1,32}:[0-9]{12}:table/)?[A-Za-z0-9._-]{3,255}",
     re.ASCII,
 )
 _RIGHTS = "DynamoDB refused the call: check the permissions of the caller"
-_REQUEST = "DynamoDB does not accept the request: the table's only key must be a string, pk"
+_REQUEST = "DynamoDB does not accept the request: the table's only key must be a string named pk"
 _TABLE = "the table does not exist in this account and region, or is not ready yet"
-_THROTTLED = "DynamoDB throttles: the table or the account is over its capacity"
+_THROTTLED = "DynamoDB throttled the call: the table or the account is over its capacity"
 CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
     {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
 )
-# boto3 treats any empty 200, even from a proxy, as the answer that the item does not exist, or
-# was written. Only DynamoDB can report what a call consumed.
+# boto3 treats any empty 200, even one from a proxy, as the answer that the item does not exist or
+# that it was written. Only DynamoDB itself can report the capacity that a call consumed.
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 # Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API
-# reference. Anything else is `unavailable`, or `denied` by its status.
+# reference. Anything else is `unavailable`, or `denied` if its status says so.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing table must not look like a ring that does not exist yet.
     **rows(("unavailable", _TABLE), "ResourceNotFoundException ResourceInUseException"),
@@ -88,7 +89,7 @@ class DynamodbRing:
         call_timeout_seconds: of the client that the store creates, for connecting and for reading;
             0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     kind = "dynamodb"
@@ -153,7 +154,8 @@ class DynamodbRing:
 
 
 def table_name(owner: str, table: str) -> str:
-    """The option `table`. Raises TypeError or ValueError for anything but a name or an ARN."""
+    """Checks the option `table`. Raises TypeError or ValueError for anything but a name or an
+    ARN."""
     if _TABLE_NAME.fullmatch(text(owner, "table", table, 400)) is None:
         raise ValueError(f"{owner}: table must be a name or an ARN, got {ascii(table[:120])}")
     return table
@@ -166,7 +168,7 @@ def put_item(
     condition: Mapping[str, object],
     on_service_date: OnServiceDate | None = None,
 ) -> AwsFailure | RingStoreError | None:
-    """Writes an item, on a condition. Returns the failure, or None if it was written."""
+    """Writes an item if a condition holds. Returns the failure, or None if the item was written."""
     try:
         answer = client.put_item(TableName=table, Item=item, **condition, **_CAPACITY)
     except Exception as error:
@@ -221,5 +223,5 @@ def _condition(expected: str | None) -> dict[str, object]:
 
 
 def dynamodb_refusal(failure: AwsFailure) -> RingStoreError:
-    """The meaning of a failed call for a store."""
+    """What a failed call means for a store."""
     return store_refusal(failure, ERROR_TABLE, "DynamoDB", _RIGHTS)

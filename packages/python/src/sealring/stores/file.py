@@ -25,16 +25,17 @@ _LONGEST_BACKOFF_SECONDS = 0.25
 class FileRing:
     """A ring in one file, for the processes of one machine, or of several that share a file system
     with atomic rename, exclusive create and directory listings that are never out of date. The file
-    is replaced whole, so a reader never sees half a document, and a write that returned is on the
-    disk. Next to the file are a directory `<path>.lock` and, during a write, a temporary file. A
-    write that cannot get the lock within 10 s changes nothing and is `unavailable`.
+    is replaced as a whole, so a reader never sees half a document. Once a write has returned, the
+    document is on the disk. Next to the file are a directory `<path>.lock` and, during a write, a
+    temporary file. A write that cannot get the lock within 10 s changes nothing and is
+    `unavailable`.
 
-    Writing through a symbolic link is `read-only`: the rename would replace the link. The
-    directory must exist: a volume that is not mounted must not look like a ring that does not
-    exist yet. For
-    the same reason an empty file is `corrupt`, and a symbolic link to nothing `unavailable`.
+    A write through a symbolic link is refused as `read-only`, because the rename would replace the
+    link. The directory must exist, because a volume that is not mounted must not look like a ring
+    that does not exist yet. For the same reason, an empty file is `corrupt`, and a symbolic link to
+    nothing is `unavailable`.
 
-    TypeError or ValueError for a path that is not text, is empty, or has a NUL.
+    Raises TypeError or ValueError for a path that is not text, is empty, or has a NUL.
     """
 
     kind = "file"
@@ -76,7 +77,8 @@ class FileRing:
             raise RingStoreError("read-only", detail)
         attempt = 0
         while True:
-            # Also before the lock: a writer that has already lost need not wait for it.
+            # The revision is also checked before the lock, so that a writer that has already lost
+            # does not wait for it.
             self._expect(expected)
             answer = self._try_to_replace(document, expected)
             if isinstance(answer, RingStoreError):
@@ -85,7 +87,7 @@ class FileRing:
                 return answer
             left = until - time.monotonic()
             if left <= 0:
-                raise RingStoreError("unavailable", "others held the lock for 10 s")
+                raise RingStoreError("unavailable", "other writers held the lock for 10 s")
             longest = min(
                 _LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 16)
             )
@@ -106,11 +108,11 @@ class FileRing:
             return _refusal(error)
 
     def _replace(self, document: str, expected: str | None, lock: FileLock) -> str:
-        """The steps under the lock. Before the rename nothing has changed; after it nothing can be
-        undone."""
+        """The steps under the lock. Before the rename, nothing has changed; after the rename,
+        nothing can be undone."""
         directory, name = os.path.split(self._path)
-        # A process that was killed left it behind. If it was only stopped, its rename now fails, as
-        # it must.
+        # A process that was killed left such a file behind. If the process was only suspended, its
+        # rename now fails, as it must.
         for other in os.listdir(directory):
             if other.startswith(f"{name}.tmp-"):
                 remove_if_present(os.path.join(directory, other))
@@ -131,7 +133,7 @@ class FileRing:
 
     def _expect(self, expected: str | None) -> None:
         answer = self._read()
-        # A file that is not a document can be replaced by a writer that has read exactly that.
+        # A file that is not a document can be replaced by a writer that has read exactly that file.
         if isinstance(answer, RingStoreError) and answer.revision is None:
             raise answer
         if (None if answer is None else answer.revision) != expected:
@@ -154,8 +156,8 @@ class FileRing:
         return StoredRing(text, _revision_of(data))
 
     def _failure(self, error: OSError) -> RingStoreError | None:
-        """None for a file that is known to be absent. The system's text names paths; its code does
-        not."""
+        """The failure; None for a file that is known to be absent. Only the system's error code is
+        shown, because its text names paths."""
         code = errno.errorcode.get(error.errno or 0, "unknown")
         if code == "ENOENT":
             if not os.path.isdir(os.path.dirname(self._path)):
@@ -173,7 +175,7 @@ def _refusal(error: OSError) -> RingStoreError:
     if code in ("EACCES", "EPERM"):
         return RingStoreError("denied", f"the file system refused ({code})")
     if code == "ENOTDIR":
-        detail = "a directory of the path is a file (ENOTDIR)"
+        detail = "a directory in the path is a file (ENOTDIR)"
         return RingStoreError("unavailable", detail, code=code)
     if code == "EROFS":
         return RingStoreError("read-only", "the file system is mounted read-only")

@@ -19,10 +19,11 @@ from .. import base64url
 from ..canonical_json import canonical_json
 
 LOCK_USABLE_MS = 5_000
-"""Age at which a holder must no longer change what the lock guards."""
+"""Age of a lock, in milliseconds, from which its holder must no longer change what the lock
+guards."""
 
-# Age from which a contender counts as dead, running or not: a process that was stopped must not
-# block the others.
+# Age from which a contender counts as dead even if it is running, because a suspended process must
+# not block the others.
 _DEAD_MS = 10_000
 _NAME = re.compile(r"([A-Za-z0-9_-]{16})\.([0-9]{1,10})\.([0-9]{1,20})\.[A-Za-z0-9_-]{12}")
 _UNKNOWN = "0"
@@ -36,8 +37,8 @@ class FileLock:
         self._wall_ms, self._steady_ms = _now()
 
     def age_ms(self) -> float:
-        """How long it has been held, by the clock that shows more: a monotonic clock stops while
-        the machine is suspended."""
+        """How long the lock has been held, by the clock that has advanced further, because a
+        monotonic clock stops while the machine is suspended."""
         wall_ms, steady_ms = _now()
         return max(wall_ms - self._wall_ms, steady_ms - self._steady_ms)
 
@@ -58,14 +59,14 @@ def try_file_lock(directory: str) -> FileLock | None:
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
     machine, start = _who_am_i()
-    # Avoids creating the file below while another contender holds the lock. Ages by the file
-    # system's clock are not known yet.
+    # This check avoids creating a file while another contender holds the lock. The time of the file
+    # system's clock, which ages need, is not known yet.
     if _is_any_alive(directory, os.listdir(directory), machine, None):
         return None
     own = f"{machine}.{os.getpid()}.{start}.{secrets.token_urlsafe(9)}"
     lock = FileLock(os.path.join(directory, own))
     is_alone = False
-    # The file system's clock: the files of other machines have it too.
+    # The time of the file system's clock, which also dates the files of other machines.
     now_ms = _create(os.path.join(directory, own))
     try:
         others = [name for name in os.listdir(directory) if name != own]
@@ -87,7 +88,7 @@ def _now() -> tuple[float, float]:
 
 
 def _create(path: str) -> float:
-    """The modification time of the new file. Leaves no file behind if that fails."""
+    """Creates the file, and returns its modification time. Leaves no file behind if that fails."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         try:
@@ -114,7 +115,8 @@ def _is_any_alive(directory: str, names: list[str], machine: str, now_ms: float 
 
 
 def _contender_of(name: str) -> _Contender | None:
-    """None for a name that another version of this code may have written: its age decides."""
+    """The contender that a file name describes; None for a name that another version of this code
+    may have written. Its age then decides whether it still counts."""
     found = _NAME.fullmatch(name)
     return None if found is None else _Contender(found[1], int(found[2]), found[3])
 
@@ -132,8 +134,8 @@ def _is_running(contender: _Contender) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        # It runs as another user. /proc may hide the processes of others. If so, the result of the
-        # signal decides.
+        # The process runs as another user. /proc can hide the processes of other users; if it does,
+        # the result of the signal decides.
         pass
     found = _process_stat(str(contender.pid))
     if found is None or contender.start == _UNKNOWN:
@@ -143,8 +145,9 @@ def _is_running(contender: _Contender) -> bool:
 
 
 def _who_am_i() -> tuple[str, str]:
-    """The namespace in which the id of this process is valid, and its id there. It is determined
-    each time, because a process restored from a snapshot has another identity."""
+    """A hash for the namespace in which the id of this process is valid, and the start time of the
+    process. Both are determined at each call, because a process that is restored from a snapshot
+    has another identity."""
     namespace = boot = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
@@ -157,13 +160,14 @@ def _who_am_i() -> tuple[str, str]:
 
 
 def _process_stat(pid: str) -> tuple[str, bool] | None:
-    """Start time in clock ticks since boot, and whether the process has ended and only its entry is
-    left (proc(5): state Z or X, field 22)."""
+    """The start time in clock ticks since boot, and whether the process has ended and only its
+    entry in the process table is left (proc(5): state Z or X, field 22)."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             text = file.read()
     except OSError:
         return None
-    # The second field is the program's name in parentheses, which may hold spaces and parentheses.
+    # The second field is the program's name in parentheses; the name itself can contain spaces and
+    # parentheses.
     fields = text[text.rindex(")") + 2 :].split(" ")
     return fields[19], fields[0] in ("Z", "X")

@@ -12,7 +12,7 @@ from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "GcsRing"
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
-# In the service's form: a positive 64-bit number.
+# A generation as the service writes it: a positive 64-bit number.
 _GENERATION = re.compile("[1-9][0-9]{0,18}", re.ASCII)
 _MAX_OBJECT_BYTES = 1_024
 _CONFLICTS = (409, 412)
@@ -24,9 +24,10 @@ _COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored 
 _TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
 _BUSY = "Cloud Storage cannot serve requests at the moment"
 _REQUEST = "Cloud Storage does not accept the request: check bucket and object"
-# Reasons of the JSON API ("HTTP status and error codes for JSON"). Otherwise the status decides.
+# Reasons of the JSON API ("HTTP status and error codes for JSON"). For any other error, the status
+# decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    # Of a bucket: a 404 of the object is not a failure.
+    # This concerns the bucket: a 404 for the object is not a failure.
     "notFound": ("unavailable", "the bucket does not exist"),
     **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
     "orgPolicyConstraintFailed": ("denied", "an organization policy forbids the call"),
@@ -50,12 +51,12 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     **rows(("read-only", _KEPT), "objectUnderActiveHold retentionPolicyNotMet"),
     "uploadTooLarge": ("too-large", "the service does not accept an object of this size"),
-    # Also the reason for a checksum that does not match.
+    # The service also gives this reason when a checksum does not match.
     "invalid": (
         "unavailable",
         "the document was damaged in transit, or the request is not accepted",
     ),
-    # These are not `denied`, although some come with a 403: the rate was exceeded, and no
+    # These are not `denied`, although some come with a 403, because a rate was exceeded and no
     # permission is missing.
     **rows(
         ("unavailable", _BUSY),
@@ -63,7 +64,8 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "userRateLimitExceeded",
     ),
 }
-# Errors of google-auth: there was no token, which says nothing about the permission on the ring.
+# Errors of google-auth, which mean that there was no token. They say nothing about the permission
+# to use the ring.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 
 
@@ -75,10 +77,10 @@ class GcsClient(Protocol):
 
 
 class GcsRing:
-    """A ring in one object, whose generation is the revision, and which is written with
-    `ifGenerationMatch`. Checksums are verified both ways. A 404 does not distinguish a missing
-    object from a missing bucket, so a ring is absent only if a listing of the bucket lacks
-    it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
+    """A ring in one object. The generation of the object is the revision, and writes use
+    `ifGenerationMatch`. Checksums are verified for reads and for writes. A 404 does not distinguish
+    a missing object from a missing bucket, so a ring is absent only if a listing of the bucket
+    lacks it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
     `storage.objects.create` and `storage.objects.delete`.
 
     Args:
@@ -86,9 +88,9 @@ class GcsRing:
         object: the object's name; 1 to 1 024 bytes.
         client: a `storage.Client`; you own it. By default the store creates one, with Application
             Default Credentials.
-        call_timeout_seconds: for one request; 0.01 to 60.
+        call_timeout_seconds: timeout of one request; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     kind = "gcs"
@@ -119,8 +121,8 @@ class GcsRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
     ) -> StoredRing | None:
-        """The document; None if the bucket exists and the object does not. RingStoreError,
-        without any part of the SDK's error, for everything else."""
+        """The document; None if the bucket exists but the object does not. Raises RingStoreError,
+        without any part of the SDK's error, for every other failure."""
         answer = self._get()
         if answer is None and not self._is_listed():
             return None
@@ -151,7 +153,8 @@ class GcsRing:
         return answer
 
     def _get(self) -> StoredRing | RingStoreError | None:
-        """None for any 404. The generation holds the two requests together."""
+        """None for any 404. The generation ensures that both requests read the same version of the
+        object."""
         try:
             blob = self._bucket.get_blob(self._name, **self._once)
             if blob is None:
@@ -216,7 +219,8 @@ def _is_generation(value: str) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """Classifies an error by status and reason only: a message can contain parts of the request."""
+    """Classifies an error by status and reason only, because a message can contain parts of the
+    request."""
     code, errors = getattr(error, "code", None), getattr(error, "errors", None)
     first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
     reason = first.get("reason") if isinstance(first, dict) else None

@@ -18,7 +18,8 @@ from .push import Push
 _OWNER = "PostgresRing"
 _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
-# Identifiers cannot be parameters of a statement, so only listed characters are allowed.
+# Identifiers cannot be passed as parameters of a statement, so only the listed characters are
+# allowed.
 _TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SERIALIZATION_FAILURE = "40001"
@@ -29,15 +30,17 @@ _SHAPE = "the table does not match the migration"
 _LOGIN = "the server refused the user"
 _BUSY = "the server cannot serve requests at the moment"
 _OTHER = "another transaction changed the row first"
-# SQLSTATE to kind (PostgreSQL documentation, appendix A). Any other code is `unavailable`.
+# Maps an SQLSTATE to a kind (PostgreSQL documentation, appendix A). Any other code is
+# `unavailable`.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     **rows(("denied", _LOGIN), "28000 28P01"),
     "42501": ("denied", "the user lacks a permission on the table"),
-    # This is not absence: a ring may be created only if its table shows that it is absent.
+    # A missing table does not mean an absent ring: a ring may be created only if its table exists
+    # and has no row for it.
     **rows(("unavailable", _TABLE), "42P01 3F000"),
     "3D000": ("unavailable", "the database is missing"),
     **rows(("corrupt", _SHAPE), "42703 42804 42883 42P10 23502"),
-    "23514": ("too-large", "the document exceeds the bound of the table"),
+    "23514": ("too-large", "the document exceeds the size limit of the table"),
     # This is not `read-only`, because writes succeed after the failover.
     "25006": (
         "unavailable",
@@ -51,8 +54,9 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     "57014": ("unavailable", "the server ended the statement (statement_timeout)"),
     **rows(("unavailable", _BUSY), "57P01 57P02 57P03 08000 08003 08006"),
 }
-# libpq gives no code for a connection that was refused. Its texts, and those of a server whose
-# messages are English, are searched for and never copied; any other is `unavailable`.
+# libpq gives no code for a connection that was refused. The error is searched for the texts of
+# libpq and of a server whose messages are in English. The texts are never copied, and an error with
+# any other text is `unavailable`.
 _NO_CONNECTION: tuple[tuple[str, str], ...] = (
     (r"FATAL:  (?:password|\S{1,20}) authentication failed for user ", "28P01"),
     ("fe_sendauth: no password supplied", "28P01"),
@@ -82,19 +86,23 @@ class PostgresPool(Protocol):
 
 
 class PostgresRing:
-    """A ring in one row of a PostgreSQL table, 13 or later, compared and replaced by a single
-    statement. `schema.sql` of @sealring/postgres creates the table; the store never does. Only a
-    primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table; a reader needs `SELECT`.
+    """A ring in one row of a table in PostgreSQL 13 or later. A single statement compares and
+    replaces the row. `schema.sql` of @sealring/postgres creates the table; the store never does.
+    Only a primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table; a reader needs
+    `SELECT`.
 
     Args:
-        pool: a `psycopg_pool.ConnectionPool`; you own it. It has no push.
+        pool: a `psycopg_pool.ConnectionPool`; you own it. With a pool, the store receives no
+            notifications of writes.
         url: instead of a pool: `postgresql://user:password@host/database`; each call then makes
             its own connection, and one more receives notifications of writes.
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
         name: the ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`.
-        call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
+        call_timeout_seconds: with a `url`, the timeout for connecting and for a statement; 0.01 to
+            60.
 
-    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the URL.
     """
 
     kind = "postgres"
@@ -123,8 +131,9 @@ class PostgresRing:
         else:
             self._connect = postgres_connector(_OWNER, url, call_timeout_seconds)
         self._has_push = pool is None
-        # One row in any case: an answer without one does not show that the ring is absent. The
-        # size is checked before the document is read, so that one over the limit is never sent.
+        # The statement returns one row in any case, because an answer without a row would not show
+        # that the ring is absent. The size is checked before the document is read, so that a
+        # document over the limit is never sent.
         self._read = (
             "SELECT pg_is_in_recovery(), ring.revision::text,"
             " floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,"
@@ -132,14 +141,16 @@ class PostgresRing:
             " CASE WHEN octet_length(ring.document) <= %s THEN ring.document END"
             f" FROM (VALUES (1)) AS one LEFT JOIN {sql} AS ring ON ring.name = %s"
         )
-        # In the statement, so that it is sent when the write is committed, and never without.
+        # The notification is part of the statement, so that it is sent when the write is committed,
+        # and never without a write.
         told = " SELECT revision::text, pg_notify(%s, '') FROM written"
         self._create = (
             f"WITH written AS (INSERT INTO {sql} (name, document, revision)"
             " VALUES (%s, %s, gen_random_uuid()) ON CONFLICT (name) DO NOTHING"
             f" RETURNING revision){told}"
         )
-        # As text: a revision of another store need not be a UUID, and does not match either.
+        # Revisions are compared as text, because a revision from another store need not be a UUID;
+        # it then simply does not match.
         self._replace = (
             f"WITH written AS (UPDATE {sql} SET document = %s, revision = gen_random_uuid()"
             f" WHERE name = %s AND revision::text = %s RETURNING revision){told}"
@@ -180,7 +191,7 @@ class PostgresRing:
         """Replaces the row, if its revision is `expected`. Raises RingConflictError or
         RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # No read can have returned such a revision; and PostgreSQL refuses text with a NUL.
+        # No read can have returned such a revision, and PostgreSQL refuses text with a NUL.
         if expected is not None and _UUID.fullmatch(expected) is None:
             raise RingConflictError
         if expected is None:
@@ -196,8 +207,8 @@ class PostgresRing:
         return row[0]
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after a write, on a separate thread, and after each reconnection, for
-        writes that it may have missed. A pool has no push."""
+        """Calls `changed` on a separate thread after each write, and after each reconnection
+        because writes may have been missed. With a pool, nothing is called."""
         push = _PostgresPush(self._connect, self._channel, changed)
         if self._has_push:
             push.start()
@@ -229,7 +240,7 @@ class _PostgresPush(Push):
     def listen(self) -> None:
         with self._connect() as connection:
             connection.execute(f'LISTEN "{self._channel}"')
-            # For earlier writes.
+            # There may have been writes before.
             self.heard()
             looks = 0
             while not self._closing.is_set():
@@ -237,13 +248,14 @@ class _PostgresPush(Push):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Detects a connection whose other end went away silently.
+                    # Detects a connection that the other end dropped without closing it.
                     looks = 0
                     connection.execute("SELECT 1")
 
 
 def postgres_failure(error: Exception) -> RingStoreError | RingConflictError:
-    """By its SQLSTATE. Of two transactions above READ COMMITTED, the one that lost has 40001."""
+    """Classifies an error by its SQLSTATE. Of two transactions at an isolation level above READ
+    COMMITTED, the one that lost gets 40001."""
     state = getattr(error, "sqlstate", None)
     if state == _SERIALIZATION_FAILURE:
         return RingConflictError()
@@ -263,8 +275,8 @@ def _code_of_connection(text: str) -> str | None:
 
 
 def table_sql(owner: str, table: object) -> str:
-    """The name of a table, quoted for a statement. Raises TypeError or ValueError for a wrong
-    one."""
+    """The name of a table, quoted for a statement. Raises TypeError or ValueError for an invalid
+    name."""
     found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
     if found is None:
         told = f"{owner}: table must be table or schema.table of [a-z0-9_]"
@@ -275,8 +287,8 @@ def table_sql(owner: str, table: object) -> str:
 def postgres_connector(
     owner: str, url: object, timeout: float
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """Creates a connection to a URL, which is not shown. Raises TypeError or ValueError for a wrong
-    URL."""
+    """Returns a function that connects to a URL. Raises TypeError or ValueError for an invalid URL,
+    without showing it."""
     given = text(owner, "url", url, 4_096)
     if not given.startswith(("postgres://", "postgresql://")):
         raise ValueError(f"{owner}: url must be a postgresql:// URL")
@@ -286,7 +298,7 @@ def postgres_connector(
         connection: AbstractContextManager[Any] = psycopg.connect(
             given,
             autocommit=True,
-            # libpq takes whole seconds, two at least.
+            # libpq takes whole seconds, and at least two.
             connect_timeout=max(2, math.ceil(timeout)),
             options=f"-c statement_timeout={math.ceil(timeout * 1_000)}",
         )

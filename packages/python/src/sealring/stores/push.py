@@ -1,4 +1,4 @@
-"""Receives notifications of writes, over a separate connection and thread."""
+"""Receives notifications of writes, over a separate connection and on a separate thread."""
 
 import random
 import threading
@@ -11,7 +11,7 @@ _LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class Push(ABC):
-    """Reconnects after every failure. It is only an optimization, so it fails silently."""
+    """Reconnects after every failure. Push is only an optimization, so failures are silent."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -22,13 +22,14 @@ class Push(ABC):
         threading.Thread(target=self._loop, name="sealring-push", daemon=True).start()
 
     def close(self) -> None:
-        """Ends it: nothing is called afterwards, and the thread ends within a second."""
+        """Ends the notifications: nothing is called afterwards, and the thread ends within a
+        second."""
         self._closing.set()
 
     @abstractmethod
     def listen(self) -> None:
-        """One connection, until it is closed; every failure is raised. Calls `heard` once it
-        is connected, for earlier writes, and for every write."""
+        """Listens on one connection until `close`; every failure is raised. Calls `heard` once
+        connected, because there may have been earlier writes, and then for every write."""
 
     def heard(self) -> None:
         self._failures = 0

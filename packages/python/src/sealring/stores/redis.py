@@ -18,8 +18,8 @@ from .redis_push import RedisPush
 _OWNER = "RedisRing"
 _REVISION_BYTES = 16
 
-# As in @sealring/redis, word for word. `revision`: the revision of the key's value, whose type is
-# `kind`; `foreign` for a value that no ring store wrote.
+# The same as in @sealring/redis, word for word. Sets `revision` to the revision of the key's value,
+# whose type is `kind`, or to `foreign` if no ring store wrote the value.
 _REVISION = """
 local revision = 'foreign'
 if kind == 'hash' then
@@ -27,10 +27,10 @@ if kind == 'hash' then
   if length > 0 and length <= 64 then revision = redis.call('HMGET', KEYS[1], 'revision')[1] end
 end
 """
-# Only a primary answers: a replica may be behind, and a key that it does not have yet is not
-# absent. Sizes are checked first, so that a value over the limit is never sent. Run as `_RO`, so
-# that a user who may not write may run it; and sent whole, because it is short and reads are
-# rare.
+# Only a primary answers, because a replica can be behind, and a key that it does not have yet is
+# not absent. Sizes are checked first, so that a value over the limit is never sent. The script is
+# run with the `_RO` command, so that a user without the permission to write can run it. It is sent
+# in full, because it is short and reads are rare.
 _READ = f"""
 if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {{'replica'}} end
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -43,9 +43,9 @@ local document = redis.call('HMGET', KEYS[1], 'document')[1]
 if not document then return {{'foreign', time, revision}} end
 return {{'held', time, revision, document}}
 """  # noqa: E501
-# A script runs alone, from the comparison to the write. A value that is not a ring, and was read
-# as such, is deleted first. The push may fail if the user may not publish: the write is done by
-# then, and must not be reported as failed.
+# A script runs alone, from the comparison to the write. A value that is not a ring, and was read as
+# such, is deleted first. PUBLISH fails if the user lacks the permission. By then the write is done,
+# so it must not be reported as failed.
 _WRITE = f"""
 local kind = redis.call('TYPE', KEYS[1]).ok
 {_REVISION}
@@ -83,11 +83,11 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # writes succeed.
     **rows(("unavailable", _REPLICA), "READONLY NOREPLICAS MASTERDOWN UNBLOCKED"),
     "OOM": ("unavailable", "the server is out of memory (maxmemory)"),
-    "MISCONF": ("unavailable", "the server cannot persist and refuses writes"),
+    "MISCONF": ("unavailable", "the server cannot persist data, so it refuses writes"),
     **rows(("unavailable", _BUSY), "LOADING BUSY TRYAGAIN"),
     **rows(("unavailable", _CLUSTER), "CLUSTERDOWN MOVED ASK"),
 }
-# redis-py drops the code of the replies that it has a class for.
+# redis-py drops the error code of a reply if it has a class for that code.
 _CODES_OF_CLASSES = {
     "AuthenticationError": "NOAUTH",
     "AuthenticationWrongNumberOfArgsError": "NOAUTH",
@@ -126,7 +126,8 @@ class RedisRing:
         call_timeout_seconds: of the client that the store creates, for connecting and for reading;
             0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the URL.
     """
 
     kind = "redis"
@@ -150,8 +151,8 @@ class RedisRing:
         self.location = _location_of(url, key)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary answers that the key does not exist. RingStoreError,
-        without any part of the server's error, for everything else."""
+        """The document; None when a primary answers that the key does not exist. Raises
+        RingStoreError, without any part of the server's error, for every other failure."""
         fields = self._run("EVAL_RO", _READ, MAX_DOCUMENT_BYTES)
         status = fields[0].decode("ascii", "replace")
         if len(fields) > 1 and on_service_date is not None:
@@ -185,8 +186,8 @@ class RedisRing:
         return revision
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after a write, on a separate thread, and after each reconnection, for
-        writes that it may have missed. A client without `pubsub` has no push."""
+        """Calls `changed` on a separate thread after each write, and after each reconnection
+        because writes may have been missed. With a client without `pubsub`, nothing is called."""
         push = RedisPush(self._client, self._key, changed)
         return push.close
 
@@ -240,7 +241,8 @@ def _location_of(url: str | None, key: str) -> str:
 
 
 def own_redis_client(owner: str, url: object, timeout: float) -> RedisClient:
-    """A client for a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    """Creates a client for a URL. Raises TypeError or ValueError for an invalid URL, without
+    showing it."""
     if not text(owner, "url", url, 4_096).startswith(("redis://", "rediss://")):
         raise ValueError(f"{owner}: url must be a redis:// or rediss:// URL")
     import redis  # noqa: PLC0415 - the extra `redis`.

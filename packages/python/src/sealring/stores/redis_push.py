@@ -6,13 +6,13 @@ from typing import Any
 
 from .push import Push
 
-# Longest wait for one message: closing waits for it.
+# The longest wait for one message, in seconds. Closing can take as long.
 _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
 
 
 class RedisPush(Push):
-    """Uses a `pubsub` of the client; a client without one has no push."""
+    """Uses a `pubsub` of the client. With a client that has none, nothing is received."""
 
     def __init__(self, client: object, channel: str, changed: Callable[[], None]) -> None:
         super().__init__(changed)
@@ -27,11 +27,12 @@ class RedisPush(Push):
             looks = 0
             while not self._closing.is_set():
                 message = pubsub.get_message(timeout=_LOOK_SECONDS)
-                # The confirmation also counts, for writes before the subscription.
+                # The confirmation of the subscription also counts, because there may have been
+                # writes before it.
                 if message is not None and message["type"] in ("message", "subscribe"):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Detects a connection whose other end went away silently.
+                    # Detects a connection that the other end dropped without closing it.
                     looks = 0
                     pubsub.ping()

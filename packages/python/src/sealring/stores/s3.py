@@ -35,13 +35,13 @@ _BUSY = "S3 cannot serve requests at the moment"
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 _WRITE_ID = "sealring-write"
 _WRITE_ID_BYTES = 9
-# 409 and 412, and the 404 of an object deleted meanwhile.
+# The codes for 409 and 412, and for the 404 of an object that was deleted in the meantime.
 _CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
 # Source: "Error responses" of the Amazon S3 API reference. Anything else is `unavailable`, or
-# `denied` by its status: only S3's own NoSuchKey with its 404 means an absent object.
+# `denied` if its status says so. Only S3's own NoSuchKey with its 404 means an absent object.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    # A missing bucket must not look like an absent ring; it may be about to be created.
+    # A missing bucket must not look like an absent ring; the bucket may be created in a moment.
     "NoSuchBucket": ("unavailable", "the bucket does not exist"),
     **aws_error_rows(
         denied=("denied", _RIGHTS),
@@ -112,7 +112,7 @@ class S3Ring:
             setting.
         sse_kms_key_id: the KMS key for that.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     kind = "s3"
@@ -146,8 +146,8 @@ class S3Ring:
         self._client = aws_client(_OWNER, "s3", "get_object", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when S3 answers that the object does not exist. RingStoreError,
-        without any part of boto3's error, for everything else."""
+        """The document; None when S3 answers that the object does not exist. Raises RingStoreError,
+        without any part of boto3's error, for every other failure."""
         answer = self._get(on_service_date)
         if answer is None:
             return None
@@ -166,7 +166,8 @@ class S3Ring:
         check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:
-            # The ETag compares bytes; the revision also distinguishes the same bytes written again.
+            # The ETag only identifies bytes; the revision also changes when the same bytes are
+            # written again.
             stored = self._get(on_service_date)
             if isinstance(stored, RingStoreError):
                 raise stored
@@ -235,7 +236,7 @@ def _identity_of(answer: object, write_id: object) -> tuple[str, str] | None:
     etag, version = member(answer, "ETag"), member(answer, "VersionId")
     if not isinstance(etag, str) or etag == "":
         return None
-    # `null` is S3's name for an object without a version, given on reading only.
+    # S3 names the version of an object without versions `null`, but only in answers to reads.
     version_id = version if isinstance(version, str) and version != "null" else ""
     # A document put there with another tool has no id.
     return etag, json.dumps([write_id if isinstance(write_id, str) else "", version_id, etag])

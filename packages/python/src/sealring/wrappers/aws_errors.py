@@ -30,7 +30,7 @@ ERROR_TABLE: dict[str, _Row] = {
     "DisabledException": ("disabled", None),
     "KMSInvalidStateException": ("disabled", _STATE),
     "InvalidGrantTokenException": ("denied", None),
-    # A configuration error counts as `denied`: the caller may not use the key this way.
+    # A configuration error counts as `denied`, because the caller may not use the key this way.
     **rows(("denied", _USAGE), "InvalidKeyUsageException UnsupportedOperationException"),
     "InvalidArnException": ("denied", _REQUEST),
     "NotFoundException": ("not-found", "no such KMS key in this account and region"),
@@ -57,8 +57,8 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 def kms_error(
     provider: str, failure: AwsFailure, operation: KeyWrapperOperation = "unwrap"
 ) -> KeyWrapperError:
-    """A name in the table decides, otherwise the status: a 403 of a proxy has no code. Anything
-    else is `unavailable`: an unknown error never ends the use of a key."""
+    """Classifies by a name in the table, otherwise by the status, because a 403 from a proxy has no
+    code. Anything else is `unavailable`, so that an unknown error never ends the use of a key."""
     unknown: _Row = (_BY_STATUS.get(failure.status, "unavailable"), None)
     code, (kind, hint) = failure.row_of(ERROR_TABLE) or (None, unknown)
     if code is None and failure.connection is not None:

@@ -1,5 +1,5 @@
-"""The KMS key a wrapper was configured with, in one of the forms that KMS accepts (AWS KMS
-Developer Guide, "Key identifiers (KeyId)")."""
+"""The name of the KMS key that a wrapper was configured with, in one of the forms that KMS accepts
+(AWS KMS Developer Guide, "Key identifiers (KeyId)")."""
 
 import re
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _ARN = re.compile(
 
 
 class KeyName(NamedTuple):
-    """A key's name, taken apart; None for each part that it does not determine."""
+    """The parts of a key's name; None for each part that the name does not determine."""
 
     partition: str | None = None
     region: str | None = None
@@ -24,27 +24,28 @@ class KeyName(NamedTuple):
 
     @property
     def is_multi_region(self) -> bool:
-        """Every replica has the same key id, and its own ARN."""
+        """Whether the name is of a multi-Region key, whose replicas share the key id but have
+        separate ARNs."""
         return self.id is not None and self.id.startswith("mrk-")
 
 
 def parse_key_name(text: str) -> KeyName | None:
-    """None if the text has none of the four forms."""
+    """Parses a key name; None if the text has none of the four forms."""
     found = _ARN.fullmatch(text) or _BARE.fullmatch(text)
     return found and KeyName(**found.groupdict())
 
 
 def parse_key_arn(text: object) -> KeyName | None:
-    """A full key ARN; None for anything else."""
+    """Parses a full key ARN; None for anything else."""
     name = parse_key_name(text) if isinstance(text, str) else None
     return None if name is None or None in name else name
 
 
 def may_mean(name: KeyName, arn: object, any_region: bool) -> bool:
-    """Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a
-    bare key id leaves account and region undetermined; an alias leaves the key undetermined, but
-    an alias ARN fixes its region and account. With `any_region`, the regions of multi-Region keys
-    are not compared."""
+    """Whether `name` can mean the key with the ARN `arn`. If `name` is a key ARN, the answer is
+    definite. A bare key id does not determine the account and the region. An alias does not
+    determine the key, but an alias ARN determines its region and account. With `any_region`, the
+    regions of multi-Region keys are not compared."""
     key = parse_key_arn(arn)
     if key is not None and any_region and key.is_multi_region:
         key = key._replace(region=name.region)

@@ -16,7 +16,7 @@ from .service import check_context, check_plaintext
 _OWNER = "AwsKmsKeyWrapper"
 _PROVIDER = "aws-kms"
 _corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
-# Longest CiphertextBlob that Decrypt takes (AWS KMS API reference, Decrypt).
+# Length of the longest CiphertextBlob that Decrypt accepts (AWS KMS API reference, Decrypt).
 _MAX_WRAPPED_BYTES = 6_144
 _MAX_ALSO_UNWRAP = 64
 
@@ -55,22 +55,22 @@ class AwsKmsKeyWrapper:
     `kms:GenerateDataKey` and `kms:Encrypt`.
 
     A wrapped key never chooses which KMS key is called: one that names neither the key of `key_id`
-    nor one of `also_unwrap` is refused before any call. If `key_id` is an alias, its key is known
-    only from the answer, which must match the record.
+    nor one of `also_unwrap` is refused before any call. If `key_id` is an alias, only the answer
+    shows which key it means; that key must be the one that the wrapped key names.
 
     Args:
         key_id: a key ARN, a key id, an alias ARN or `alias/...`.
-        client: a boto3 `kms` client, made with one attempt; you own it. By default the wrapper
-            creates one, with credentials, and the region unless `key_id` is an ARN, by boto3's
-            default chain.
+        client: a boto3 `kms` client, configured for one attempt per call; you own it. By default
+            the wrapper creates one, with the credentials of boto3's default chain; the region also
+            comes from that chain unless `key_id` is an ARN.
         also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
             to 64.
-        multi_region: whether wrapped keys of any replica are unwrapped; for an `mrk-` key or an
-            alias.
-        call_timeout_seconds: of the client that the wrapper creates, for connecting and for
+        multi_region: whether wrapped keys made by any replica are unwrapped; only for an `mrk-` key
+            or an alias.
+        call_timeout_seconds: timeout of the client that the wrapper creates, for connecting and for
             reading; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     provider = _PROVIDER
@@ -147,9 +147,9 @@ class AwsKmsKeyWrapper:
     def _decrypt(
         self, wrapped: WrappedKey, context: Mapping[str, str], on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
-        """The data key, or why there is none. Runs in a separate frame, so that no traceback
-        references an answer of KMS."""
-        # A spelling from the configuration, never text of the wrapped key.
+        """The data key, or the reason why there is none. Runs in a separate frame, so that no
+        traceback references an answer from KMS."""
+        # The name comes from the configuration, never from the wrapped key.
         asked = wrapped.key_id if wrapped.key_id in self._also_unwrap else self.key_id
         try:
             answer = self._client.decrypt(
@@ -242,7 +242,7 @@ def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
     if len(also_unwrap) > _MAX_ALSO_UNWRAP:
         raise ValueError(f"{_OWNER}: also_unwrap must be 0 to {_MAX_ALSO_UNWRAP} key ARNs")
     for index, arn in enumerate(also_unwrap):
-        # An alias could be pointed elsewhere later, and a bare id does not fix the account.
+        # An alias could later point to another key, and a bare id does not determine the account.
         if parse_key_arn(arn) is None:
             raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
     return frozenset(also_unwrap)

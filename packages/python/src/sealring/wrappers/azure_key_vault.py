@@ -30,17 +30,17 @@ from .service import (
 
 _OWNER = "AzureKeyVaultKeyWrapper"
 _PROVIDER = "azure-key-vault"
-# RSA of 4096 bits, the longest that a vault has.
+# The length for RSA with 4096 bits, the longest that a vault supports.
 _MAX_WRAPPED_BYTES = 512
 # How long the current version of a key is remembered.
 _CURRENT_VERSION_SECONDS = 300
-# Neither algorithm takes a context: the ring appends its hash.
+# Neither algorithm takes a context, so the ring appends the hash of the context.
 _LENGTHS = (32, 64)
 _MAX_PUBLIC_KEYS = 16
 _COORDINATE_BYTES = 32
 _FORM = "https://VAULT/keys/NAME or https://VAULT/keys/NAME/VERSION"
 _VERSION_FORM = "one version, https://VAULT/keys/NAME/VERSION"
-# Name and version go into the path of requests: their alphabets are closed.
+# The name and the version become part of request paths, so only listed characters are allowed.
 _key_id = matches(
     r"(?P<vault>https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/keys/(?P<name>[A-Za-z0-9-]{1,127})"
     r"(?:/(?P<version>[0-9a-f]{32}))?"
@@ -62,7 +62,7 @@ _Row = tuple[KeyWrapperErrorKind, str | None]
 ERROR_TABLE: dict[str, _Row] = {
     "KeyDisabled": ("disabled", None),
     "KeyExpired": ("disabled", "the key is past its expiry date"),
-    "KeyNotYetValid": ("disabled", "the key is before its activation date"),
+    "KeyNotYetValid": ("disabled", "the activation date of the key is in the future"),
     "ObjectIsBeingDeleted": ("disabled", "the key is being deleted"),
     "ObjectIsDeletedButRecoverable": ("disabled", "the key is deleted and can be recovered"),
     "AccessDenied": ("denied", None),
@@ -104,8 +104,8 @@ class _KeyId(NamedTuple):
         return str(self)[len(self.vault_url) :]
 
     def is_of(self, text: object) -> bool:
-        """Whether a text names a version of this key, and this version where there is one. Names of
-        keys are not case-sensitive."""
+        """Whether a text names a version of this key, and the same version if this id has one. Key
+        names are not case-sensitive."""
         other = _parsed(text)
         return (
             other is not None
@@ -147,11 +147,11 @@ class AzureKeyVaultKeyWrapper:
         call_timeout_seconds: of the clients that the wrapper creates, for connecting and for
             reading; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     provider = _PROVIDER
-    # Only with sign_public_keys: without them this is not an EntrySigner.
+    # Set only with sign_public_keys; without them, this wrapper is not an EntrySigner.
     sign: Callable[[bytes], bytes]
     """Signs a ring entry: ES256, 64 bytes. Raises KeyWrapperError for a failure, and `corrupt` also
     for a signature that no server with the pinned keys would accept."""
@@ -265,7 +265,7 @@ class AzureKeyVaultKeyWrapper:
         clients: ClientOf | None = None,
         call_timeout_seconds: float = 5,
     ) -> list[dict[str, str]]:
-        """The public halves of signing keys, to be pinned. KeyWrapperError for a failure."""
+        """The public halves of signing keys, to be pinned. Raises KeyWrapperError for a failure."""
         vaults = _Vaults(credential, clients, call_timeout_seconds)
         sequence(_OWNER, "sign_key_ids", sign_key_ids)
         found = []
@@ -290,7 +290,8 @@ class AzureKeyVaultKeyWrapper:
         return found
 
     def _find(self, text: object) -> _KeyId | None:
-        """The version that a text names, in the configuration's spelling, except for its digits."""
+        """The key version that a text names: the vault and the key as the configuration spells
+        them, the version from the text."""
         told = _parsed_version(text)
         key = next((one for one in self._may_ask if one.is_of(text)), None)
         return None if told is None or key is None else key._replace(version=told.version)
@@ -322,7 +323,7 @@ class AzureKeyVaultKeyWrapper:
     def _version_to_wrap_with(
         self, on_service_date: OnServiceDate | None
     ) -> _KeyId | KeyWrapperError:
-        """The choice is never left to the vault, which would not report its choice."""
+        """The choice is never left to the vault, because the vault would not report it."""
         if self._key.version is not None:
             return self._key
         current, now = self._current, time.monotonic()
@@ -375,7 +376,7 @@ def _no_answer(error: Exception) -> ConnectionFailure:
     found = connection_failure(error)
     if found is not None:
         return found
-    # The SDK's refusals before a request differ only in their text, which is never copied.
+    # When the SDK itself refuses before a request, only the text shows why; it is never copied.
     if re.match("The challenge (?:resource|authorization)|The challenge contains", str(error)):
         return ConnectionFailure("ERR_AZURE_CHALLENGE_RESOURCE", _CHALLENGE)
     names = [base.__name__ for base in type(error).__mro__]
@@ -408,7 +409,7 @@ class _Vaults:
         body: Mapping[str, str] | None,
         on_service_date: OnServiceDate | None,
     ) -> _Answer | KeyWrapperError:
-        """One request, one answer of 200."""
+        """Makes one request. Returns its answer if the status is 200, otherwise the error."""
         answer = self._sent(method, vault_url, path, body, on_service_date)
         if isinstance(answer, ConnectionFailure):
             known = {name: value for name, value in answer._asdict().items() if value}
@@ -426,7 +427,7 @@ class _Vaults:
         if code is None and answer.status == 409:
             kind = "disabled"
         if code == "BadParameter" and operation == "unwrap":
-            # There, the vault rejects the wrapped key.
+            # For an unwrap, this code means that the vault rejects the wrapped key.
             kind, hint = "corrupt", None
         status, request_id = answer.status, answer.request_id
         return KeyWrapperError(
@@ -491,7 +492,7 @@ def _own_clients(credential: object, timeout: float) -> ClientOf:
 
 
 def _parsed(text: object) -> _KeyId | None:
-    """Host names are lowercased, and port 443 is dropped."""
+    """Lowercases the host name and drops port 443."""
     found = _key_id(text) if isinstance(text, str) else None
     if found is None:
         return None

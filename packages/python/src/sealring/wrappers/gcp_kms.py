@@ -38,8 +38,8 @@ _CREDENTIALS = "the credentials are missing, wrong or expired"
 _RIGHTS = "the caller lacks the permission to use the key, or the key does not exist"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
-# Reasons (`google.api.ErrorReason`) and gRPC's status codes. Anything else is `unavailable`, also
-# an expired token: it says nothing about the permission to use the key.
+# Reasons (`google.api.ErrorReason`) and gRPC's status codes. Anything else is `unavailable`, and so
+# is an expired token, which says nothing about the permission to use the key.
 ERROR_TABLE: dict[str, _Row] = {
     # Violations of a FAILED_PRECONDITION.
     **rows(
@@ -48,12 +48,12 @@ ERROR_TABLE: dict[str, _Row] = {
     ),
     "CREDENTIALS_MISSING": ("denied", _CREDENTIALS),
     "ACCESS_TOKEN_EXPIRED": ("unavailable", _CREDENTIALS),
-    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ("denied", "the access token lacks the scope cloudkms"),
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ("denied", "the access token lacks the cloudkms scope"),
     "IAM_PERMISSION_DENIED": ("denied", _RIGHTS),
     "SECURITY_POLICY_VIOLATED": ("denied", "a VPC Service Controls perimeter blocks the caller"),
     **dict.fromkeys(
         ("SERVICE_DISABLED", "BILLING_DISABLED", "CONSUMER_SUSPENDED"),
-        ("denied", "the Cloud KMS API, the project or its billing is switched off"),
+        ("denied", "the Cloud KMS API, the project or its billing is disabled"),
     ),
     "EXTERNAL_PERMISSION_DENIED": ("denied", "the external key manager refuses Cloud KMS"),
     "EXTERNAL_NOT_FOUND": ("not-found", "the external key manager has no such key"),
@@ -63,9 +63,9 @@ ERROR_TABLE: dict[str, _Row] = {
     "RESOURCE_EXHAUSTED": ("throttled", None),
     "FAILED_PRECONDITION": (
         "disabled",
-        "the key version is not enabled, or Cloud KMS is switched off",
+        "the key version is not enabled, or Cloud KMS is disabled",
     ),
-    # For an unwrap: another context, another key's bytes, or changed ones.
+    # For an unwrap: the context is another one, or the ciphertext is another key's or was changed.
     "INVALID_ARGUMENT": ("corrupt", None),
     **rows(
         ("unavailable", None),
@@ -106,14 +106,13 @@ class GcpKmsClient(Protocol):
 
 class GcpKmsKeyWrapper:
     """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either unwraps what the other wrapped.
-    The context is the additional authenticated data; every byte string has its CRC32C, and the
-    CRC32C of every answer is verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key
-    and, for a
-    member, `useToEncrypt`.
+    The context is the additional authenticated data. Every byte string is sent with its CRC32C, and
+    the CRC32C of every answer is verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the
+    key and, for a member, `useToEncrypt`.
 
     A wrapped key never chooses which key is called: one that names a version of neither `key_id`
-    nor a key in `also_unwrap` is refused before any call. It ends with an HMAC under the data key
-    that binds the name of the version, which Decrypt does not check.
+    nor a key in `also_unwrap` is refused before any call. A wrapped key ends with an HMAC under the
+    data key. The HMAC binds the name of the version, which Decrypt does not check.
 
     Args:
         key_id: the resource name of the key, without a version.
@@ -121,9 +120,9 @@ class GcpKmsKeyWrapper:
             creates one, with Application Default Credentials.
         also_unwrap: resource names of replaced keys whose wrapped keys may still be unwrapped; 0
             to 64.
-        call_timeout_seconds: for one call; 0.01 to 60.
+        call_timeout_seconds: timeout of one call; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it.
+    A wrong option raises TypeError or ValueError; the message names the option.
     """
 
     provider = _PROVIDER
@@ -161,7 +160,7 @@ class GcpKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC returns no date.
     ) -> WrappedKey:
-        """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
+        """Wraps 32 bytes that are not all equal. Raises KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
         check_context(_OWNER, context)
         answer = self._encrypt(data_key, context)
@@ -176,8 +175,8 @@ class GcpKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC returns no date.
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, without any part of the SDK's error, for a
-        failure."""
+        """The data key, 32 bytes. Raises KeyWrapperError, without any part of the SDK's error, for
+        a failure."""
         check_context(_OWNER, context)
         asked = self._key_to_ask(wrapped.key_id)
         if wrapped.provider != _PROVIDER or asked is None:
@@ -190,7 +189,7 @@ class GcpKmsKeyWrapper:
         return answer
 
     def _key_to_ask(self, version: str) -> str | None:
-        """The configured key that made a wrapped key of this version."""
+        """The configured key to which a version belongs; None if there is none."""
         found = _version_name(version)
         known = (self.key_id, *self._also_unwrap)
         return found["key"] if found and found["key"] in known else None
@@ -262,7 +261,9 @@ class GcpKmsKeyWrapper:
             return _corrupt("the checksum of the answer does not match")
         if not hmac.compare_digest(tag, _version_tag(data_key, wrapped.key_id)):
             overwrite(data_key)
-            return _corrupt("the wrapped key was made under a version other than the one it names")
+            return _corrupt(
+                "the wrapped key was made with a key version other than the one that it names"
+            )
         return data_key
 
     def _holds(self, data: object, checksum: object) -> bool:
@@ -273,8 +274,8 @@ class GcpKmsKeyWrapper:
 
 
 def _version_tag(data_key: bytes | bytearray, version: str) -> bytes:
-    """Binds the name of the key version to a wrapped data key. Someone who only moves wrapped
-    keys cannot compute it."""
+    """A tag that binds the name of the key version to a wrapped data key. Someone who can only move
+    wrapped keys, without the data key, cannot compute it."""
     told = f"sealring/gcp-kms/version/1\n{version}"
     return hmac.digest(bytes(data_key), told.encode("utf-8"), "sha256")
 
@@ -284,8 +285,8 @@ def _corrupt(hint: str, operation: KeyWrapperOperation = "unwrap") -> KeyWrapper
 
 
 def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperError:
-    """Classifies an error by status, reason and violations only: a message can contain parts of the
-    request."""
+    """Classifies an error by status, reason and violations only, because a message can contain
+    parts of the request."""
     status = getattr(getattr(error, "grpc_status_code", None), "name", None)
     reason = getattr(error, "reason", None)
     names = [*_violations(error), reason, status]
@@ -305,8 +306,8 @@ def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperErro
 
 def _no_answer(error: Exception, code: str | None) -> tuple[str | None, str | None]:
     """Why there was no answer: the connection, or the credentials of google-auth."""
-    # gRPC has UNAVAILABLE for all connections that were never established. Its texts are searched
-    # for, and never copied.
+    # gRPC reports UNAVAILABLE for every connection that was never established. The message is
+    # searched for known texts, and never copied.
     text = str(getattr(error, "message", ""))
     found = (one for pattern, one in _NO_CONNECTION if re.search(pattern, text))
     told = next(found, None)

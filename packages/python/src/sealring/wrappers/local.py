@@ -31,8 +31,9 @@ _WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES
 class LocalKeyWrapper:
     """The same as `localKeyWrapper` of @sealring/core: either unwraps what the other wrapped.
 
-    A wrapped key has 60 bytes: nonce (12), ciphertext (32) and tag (16) of AES-256-GCM under
-    HKDF-SHA256 (RFC 5869) of the master key; context, provider and key id are authenticated.
+    A wrapped key has 60 bytes: nonce (12), ciphertext (32) and tag (16) of AES-256-GCM, under a key
+    derived from the master key with HKDF-SHA256 (RFC 5869). The context, the provider and the key
+    id are authenticated.
 
     Args:
         master_key: at least 32 random bytes, or their base64 or base64url text.
@@ -70,8 +71,8 @@ class LocalKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> bytearray:
-        """The data key, 32 bytes; KeyWrapperError, `corrupt`, for anything that was not wrapped
-        like this."""
+        """The data key, 32 bytes. Raises KeyWrapperError `corrupt` for anything that this provider
+        did not wrap under one of the master keys with this context."""
         check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="wrapped by another provider or master key")
@@ -127,12 +128,13 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
 
 
 def _decoded(name: str, text: str) -> bytearray:
-    """The bytes of base64 or base64url text. Other text is refused: text that a person can remember
-    has too little randomness."""
-    # As base64, it would decode to other bytes than another program reads.
+    """The bytes that base64 or base64url text encodes. Other text is refused, because text that a
+    person can remember has too little randomness."""
+    # Hexadecimal text is also valid base64, but would decode to bytes other than those that its
+    # author meant.
     if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
         raise ValueError(
-            f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text), or "
+            f"{_OWNER}: {name} is hexadecimal text: decode it with bytes.fromhex(text), or "
             f"pass the output of {_PRINTS_A_KEY}"
         )
     padding = len(text) - len(text.rstrip("="))

@@ -1,4 +1,4 @@
-"""Common code of the key wrappers of services."""
+"""Code that the key wrappers for KMS services share."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,8 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 
 
 def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
-    """The meaning of an HTTP status alone. An unknown status never ends the use of a key."""
+    """The kind of failure that an HTTP status alone means. An unknown status is `unavailable`, so
+    it never ends the use of a key."""
     return _BY_STATUS.get(status, "unavailable")
 
 
@@ -44,7 +45,7 @@ def check_context(owner: str, context: Mapping[str, str]) -> None:
 def taken_data_key(
     provider: str, data: object, lengths: Sequence[int]
 ) -> bytearray | KeyWrapperError:
-    """The data key of an answer, or why it is not one."""
+    """The data key in an answer, or the error that says why it is not one."""
     if not isinstance(data, (bytes, bytearray)) or len(data) not in lengths:
         told = " or ".join(map(str, lengths))
         return KeyWrapperError(
@@ -61,7 +62,7 @@ def taken_data_key(
 def names_of_keys(
     owner: str, name: str, values: Sequence[str], parse: Callable[[str], object], form: str
 ) -> tuple[str, ...]:
-    """The names of replaced keys."""
+    """Checks the names of replaced keys, and returns them."""
     sequence(owner, name, values)
     if len(values) > MAX_ALSO_UNWRAP:
         raise ValueError(f"{owner}: {name} must be 0 to {MAX_ALSO_UNWRAP} keys")
@@ -74,14 +75,14 @@ def names_of_keys(
 def name_of_key(
     owner: str, name: str, value: str, parse: Callable[[str], object], form: str
 ) -> str:
-    """The name of one key."""
+    """Checks the name of one key, and returns it."""
     if parse(text(owner, name, value, 2_048)) is None:
         raise ValueError(f"{owner}: {name} must be {form}, got {ascii(value[:120])}")
     return value
 
 
 def matches(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """A function that parses a whole text."""
+    """A function that matches a whole text against `pattern`."""
     return re.compile(pattern, re.ASCII).fullmatch
 
 

@@ -50,8 +50,8 @@ _IGNORED = "this server ignores associated_data: Vault 1.13 or later is needed, 
 _KEY_TYPE = "the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
-# Refusals by Vault with 400 differ only in their text. The texts are listed here, compared as a
-# whole, and never copied. Any other text is `unavailable`.
+# Vault refuses with the status 400 for many reasons, which only the text shows. The known texts are
+# listed here, are matched as a whole and are never copied. Any other text means `unavailable`.
 _REFUSALS: tuple[tuple[str, _Row], ...] = (
     (r"(?:cipher|chacha20poly1305): message authentication failed", ("corrupt", None)),
     (r"invalid ciphertext length", ("corrupt", None)),
@@ -60,7 +60,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
         r"version number could not be decoded|unable to decrypt)",
         ("corrupt", None),
     ),
-    # This is not `corrupt`: a standby node can be behind the node that rotated the key.
+    # This is not `corrupt`, because a standby node can be behind the node that rotated the key.
     (
         r"invalid ciphertext: version is too new",
         (
@@ -82,7 +82,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
     (r"message (?:de|en)cryption not supported for key type .*", ("denied", _KEY_TYPE)),
 )
 _STATUSES: dict[int, _Row] = {
-    400: ("unavailable", "Vault refused the request for a reason that is not on the list"),
+    400: ("unavailable", "Vault refused the request for a reason that Sealring does not recognize"),
     403: ("denied", "the policy lacks the permission, or the token is unknown, expired or revoked"),
     404: ("not-found", "the mount or namespace does not exist"),
     405: ("denied", "the mount is not a transit engine"),
@@ -131,14 +131,15 @@ class VaultTransitKeyWrapper:
         key_id: the transit key's name, of type `aes256-gcm96` or `chacha20-poly1305`, not derived.
         mount: where the transit engine is mounted, within the namespace.
         namespace: the namespace; by default the root namespace.
-        token: the token, or a function that returns one, called for every request. Not with a
+        token: the token, or a function that returns one and is called for every request. Not with a
             `client`.
         client: instead of address and token: an `hvac.Client` without a namespace; you own it.
-        also_unwrap: whole paths of replaced keys, `team/transit/keys/old`; 0 to 64.
-        call_timeout_seconds: of the client that the wrapper creates, for connecting and for
+        also_unwrap: whole paths of replaced keys, such as `team/transit/keys/old`; 0 to 64.
+        call_timeout_seconds: timeout of the client that the wrapper creates, for connecting and for
             reading; 0.01 to 60.
 
-    A wrong option is a TypeError or a ValueError that names it; the token is not shown.
+    A wrong option raises TypeError or ValueError; the message names the option, but does not show
+    the token.
     """
 
     provider = _PROVIDER
@@ -296,7 +297,8 @@ class VaultTransitKeyWrapper:
         return data if isinstance(data, dict) else {}
 
     def _has_token(self) -> bool:
-        """Calls the function for the token of this request. Its error may contain a token."""
+        """Calls the function that returns the token, and sets the token for this request. An error
+        of the function is dropped, because it can contain a token."""
         if self._token is None:
             return True
         try:
@@ -309,8 +311,8 @@ class VaultTransitKeyWrapper:
         return True
 
     def _post(self, url: str, body: dict[str, str]) -> _Answer | ConnectionFailure:
-        """One POST, or why it had no answer, empty if that is unknown. hvac returns the answer
-        itself, or the JSON of a 200."""
+        """Makes one POST. Returns the answer or, if there was none, the failure, which is empty if
+        the cause is unknown. hvac returns the response object or, for a 200, its JSON."""
         try:
             answer = self._client.adapter.request("post", url, json=body, raise_exception=False)
             if isinstance(answer, dict):
@@ -366,7 +368,7 @@ def _corrupt(hint: str, operation: KeyWrapperOperation = "unwrap") -> KeyWrapper
 
 
 def _path(name: str, value: object) -> str:
-    # Vault prints both with a slash at the end.
+    # Vault prints the paths of mounts and of namespaces with a slash at the end.
     path = text(_OWNER, name, value, 2_048).removesuffix("/")
     if _mount_path(path) is None:
         raise ValueError(f"{_OWNER}: {name} must be a path of Vault, got {ascii(path[:120])}")
@@ -379,7 +381,7 @@ def _parsed_path(path: str) -> _Key:
 
 
 def _own_client(address: object, token: str | None, timeout: float) -> VaultClient:
-    # No message contains its text, which may hold a password.
+    # No message contains the text of the address, which can hold a password.
     if _address(text(_OWNER, "address", address, 2_048)) is None:
         raise ValueError(
             f"{_OWNER}: address must be an https:// URL, or an http:// one of loopback"
