@@ -166,7 +166,7 @@ variable "replication" {
 
   validation {
     condition     = contains(["LRS", "ZRS", "GRS", "GZRS"], var.replication)
-    error_message = "replication must be \"LRS\", \"ZRS\", \"GRS\" or \"GZRS\": a copy that can be read elsewhere lags behind."
+    error_message = "replication must be \"LRS\", \"ZRS\", \"GRS\" or \"GZRS\": the RA- types let clients read a copy that lags behind."
   }
 }
 

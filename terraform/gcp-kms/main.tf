@@ -187,7 +187,7 @@ locals {
   by_entry = {
     key_changed = {
       wanted  = local.are_told
-      title   = "key disabled, to be destroyed, or changed"
+      title   = "key disabled, scheduled for destruction, or changed"
       filter  = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])(DestroyCryptoKeyVersion|DeleteCryptoKeyVersion|DeleteCryptoKey|UpdateCryptoKeyVersion|UpdateCryptoKeyPrimaryVersion|UpdateCryptoKey|SetIamPolicy)$\""
       meaning = "A version of the key of the ring ${var.ring_name} was enabled, disabled or scheduled for destruction, or the rotation or the permissions of the key were changed."
     }

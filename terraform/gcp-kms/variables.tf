@@ -127,7 +127,7 @@ variable "object_name" {
 
   validation {
     condition     = var.object_name == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_name))
-    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes: it goes into conditions, where other characters have a special meaning."
+    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes: it is used in IAM conditions, where other characters can have a special meaning."
   }
   validation {
     condition     = alltrue([for part in split("/", coalesce(var.object_name, "x")) : !contains([".", ".."], part)])

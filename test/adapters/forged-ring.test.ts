@@ -9,7 +9,7 @@ import { realClient, startGcpKms } from '../support/gcp-kms/index.ts';
 import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 
 /*
- * If wrapping needs a permission, an attacker who can only write the store wraps a data key with their own KMS key.
+ * If wrapping needs a permission, an attacker who can only write to the store wraps a data key with their own KMS key.
  * Azure, where anyone can create RSA wraps, has its own file.
  */
 

@@ -78,7 +78,7 @@ export class Excuses {
     return !(this.isHasty(keyId) && this.troubles(member).store > 0);
   }
 
-  /** Whether this member does not know the time, or read its ring while an attacker wrote the store. */
+  /** Whether this member does not know the time, or read its ring while an attacker wrote to the store. */
   isLost(member: SimulatedMember): boolean {
     return this.isWithoutTime(member) || this.isDeceived(member);
   }
@@ -110,7 +110,7 @@ export class Excuses {
     return this.#world.isDated && !isSuspended && spell.from > (member.startedAtMs ?? 0) + this.refreshMs;
   }
 
-  /** Whether this member read its ring while an attacker wrote the store. */
+  /** Whether this member read its ring while an attacker wrote to the store. */
   isDeceived(member: SimulatedMember): boolean {
     const { hostility, isUnsettled } = this.#world;
     const startedAt = member.startedAtMs ?? 0;
@@ -146,7 +146,7 @@ export class Excuses {
   }
 
   /**
-   * Whether a member knows a revocation, and has no key to seal with, while an attacker who writes the store can
+   * Whether a member knows a revocation, and has no key to seal with, while an attacker who writes to the store can
    * withhold every successor.
    */
   #isWithheldFrom(member: SimulatedMember): boolean {

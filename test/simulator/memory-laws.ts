@@ -135,7 +135,7 @@ export class MemoryLaws {
 
   /**
    * A member knows the revocation of a key that it never unwrapped by the times in the document: edited times let
-   * another key certify it, until the right ones come. An attacker who writes the store can keep that key from the
+   * another key certify it, until the right ones come. An attacker who writes to the store can keep that key from the
    * member anyway.
    */
   #isAsPublished({ id, created, unsealsUntil }: KeyHealth): boolean {

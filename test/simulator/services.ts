@@ -335,7 +335,7 @@ export class SimulatedStore {
     this.onStored();
   }
 
-  /** An attacker who may write the store puts any text there; undefined deletes it. */
+  /** An attacker who may write to the store puts any text there; undefined deletes it. */
   replace(document: string | undefined): void {
     if (document === undefined) this.flush();
     else this.#put(document, undefined);

@@ -64,14 +64,14 @@ export class World {
   readonly kms: SimulatedKms;
   readonly store: SimulatedStore;
   readonly members: readonly SimulatedMember[];
-  /** Since when the KMS fails, or refuses, and until when it last did; milliseconds. */
+  /** When the KMS began to fail or refuse, and when it last did so; milliseconds. */
   readonly kmsTrouble = new Trouble();
   readonly storeTrouble = new Trouble();
   /** When no member may wrap; existing wraps can still be unwrapped. */
   readonly wrapTrouble = new Trouble();
   /** When the KMS answers, but refuses: members must stop, not wait for its end. */
   readonly refusals = new Trouble();
-  /** The time while an attacker writes the store. */
+  /** The time while an attacker writes to the store. */
   readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
   readonly #listeners: ((event: WorldEvent) => void)[] = [];
@@ -226,7 +226,7 @@ export class World {
     return this.kms.dates.aheadMs !== undefined && this.store.dates.aheadMs !== undefined;
   }
 
-  /** Whether an attacker writes the store, or did until a moment ago. */
+  /** Whether an attacker writes to the store, or did until a moment ago. */
   get isUnsettled(): boolean {
     return this.timeline.nowMs < this.settledFromMs;
   }
@@ -420,7 +420,7 @@ export interface WorldEvent {
     | 'publication'
     | 'revocation'
     | 'activation'
-    /** A member wrote the store. */
+    /** A member wrote to the store. */
     | 'written'
     /** The stored document has changed, or is gone. */
     | 'stored';

@@ -22,7 +22,7 @@ export interface CallerOptions {
 export interface VaultAnswer {
   /** The SDK's result, unchecked. */
   readonly answer: unknown;
-  /** The key version that the vault reports, or that of the client if it does not show HTTP answers. */
+  /** The key version in the vault's HTTP answer or, if the client does not show that, in the client's result. */
   readonly keyId: unknown;
 }
 

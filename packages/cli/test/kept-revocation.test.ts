@@ -132,7 +132,7 @@ describe('the wait for a revocation', () => {
       [0, read(KEPT)],
       [10, read(LOST)],
     ]);
-    expect(failure).toMatch(/does not keep the revocation.*permission to write the store.*revoke again/);
+    expect(failure).toMatch(/does not keep the revocation.*permission to write to the store.*revoke again/);
     expect(endedAt).toBeGreaterThanOrEqual(3 * WAIT_MS);
   });
 

@@ -19,8 +19,8 @@ export interface DashboardOptions {
    */
   readonly look: () => Promise<RingReport>;
   /**
-   * Addresses where members export their metrics for Prometheus: at most 32, `http:` or `https:`, without user, password,
-   * query and fragment. Default: none.
+   * Addresses where members export their metrics for Prometheus: at most 32, `http:` or `https:`, without a user,
+   * password, query or fragment. Default: none.
    */
   readonly members?: readonly URL[];
   /** Time between two rounds. Seconds, 1 to 86 400. Default: 5. */

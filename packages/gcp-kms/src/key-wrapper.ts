@@ -42,7 +42,7 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the version's name. A wrapped key
  * that names another version of the same key is refused after it has been unwrapped.
  *
- * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
+ * The methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: Cloud KMS API reference, google.cloud.kms.v1.

@@ -660,7 +660,7 @@ def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
 
 def test_f25_a_ring_of_another_name_does_not_start(fleet: Fleet) -> None:
     start_refused(fleet.reader(ring_name="orders"))
-    # An attacker who can write the store renames the key, but its wraps are bound to the name.
+    # An attacker who can write to the store renames the key, but its wraps are bound to the name.
     fleet.store.text = document([fleet.first], ring="orders")
     start_refused(fleet.reader(ring_name="orders"))
 

@@ -14,8 +14,8 @@ export interface RedisSendOptions {
 
 /**
  * The part of a node-redis client that is used: a client of `createClient` or `createClientPool` of `redis` 5 or 6, or
- * a fake. A cluster or Sentinel client does not, because its `sendCommand` differs: pass the client of one node, or of
- * the primary.
+ * a fake. A cluster or Sentinel client does not work, because its `sendCommand` differs: pass the client of one node,
+ * or of the primary.
  *
  * Connect it, and listen to its `error` events, before or after you create the store; you close it.
  */

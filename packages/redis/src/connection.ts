@@ -15,7 +15,7 @@ const SHARE_OF_TIMEOUT = 0.9;
 /** The stores' connection to the server, through the caller's client or a client that the stores own. */
 export interface Connection {
   readonly client: RedisClient;
-  /** Runs one call, connected and with a deadline. Never rejects. */
+  /** Connects its own client if necessary, then runs one call, all within one deadline. Never rejects. */
   run(
     signal: AbortSignal | undefined,
     call: (client: RedisClient, signal: AbortSignal) => Promise<unknown>,

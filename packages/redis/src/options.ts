@@ -1,7 +1,7 @@
 import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 
-/** The address of the server: exactly one of the two. */
+/** How to reach the server: exactly one of `client` and `url` is required. */
 export interface RedisSource {
   /** Your client, which you connect and close. */
   readonly client?: RedisClient;

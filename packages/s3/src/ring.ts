@@ -28,8 +28,8 @@ const WRITE_ID_BYTES = 16;
  * An object of 262 145 bytes or more is `too-large` and is not read. That error, and the one for a `corrupt` object,
  * has the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey is an absent ring: without the
  * permission to list the bucket, S3 answers 403, which is `denied`. A write that ends as `unavailable` may have
- * succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
- * for wrong arguments; each request ends within `callTimeoutSeconds`.
+ * succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError}, or a
+ * `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Amazon S3 API reference, version 2006-03-01, GetObject and PutObject.
  *

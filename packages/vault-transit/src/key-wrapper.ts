@@ -33,7 +33,7 @@ type Checked = ReturnType<typeof keyWrapping.readWrapOptions>;
  * Data keys are generated in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, silently ignore
  * associated data there.
  *
- * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
+ * The methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
  * ends within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: the transit secrets engine's HTTP API, as OpenBao 2.7 and HashiCorp Vault 1.13 and later serve it.

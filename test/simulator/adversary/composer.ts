@@ -11,7 +11,7 @@ import { EPOCH_MS } from '../timeline.ts';
 import { DAY, HOUR, MINUTE, SECOND, type World } from '../world.ts';
 import type { Powers } from './powers.ts';
 
-/** An entry as parsed JSON: an attacker who writes the store ignores the types. */
+/** An entry as parsed JSON: an attacker who writes to the store ignores the types. */
 export interface Entry {
   id: string;
   created: string;

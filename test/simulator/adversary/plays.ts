@@ -37,7 +37,7 @@ export class Stage {
     });
   }
 
-  /** From now on an attacker writes the store. */
+  /** From now on an attacker writes to the store. */
   begin(): void {
     this.world.mayWrap = this.#powers.wraps;
     this.world.hostility.begin(this.world.timeline.nowMs);
@@ -522,7 +522,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       if (different !== undefined) stage.oracle.report('all members agree', different);
     },
   },
-  /** All read a revocation, and none a successor that any member makes, while an attacker writes the store. */
+  /** All read a revocation, and none a successor that any member makes, while an attacker writes to the store. */
   'a-successor-is-withheld': {
     powers: W,
     perform: async (stage) => {

@@ -28,7 +28,7 @@ export function checkProcess(config: SealringConfig, environment: Environment): 
     findings.push(
       warning(
         'store-trusted',
-        'dangerouslyTrustStore is set: anyone who can write the ring store can create valid tokens',
+        'dangerouslyTrustStore is set: anyone who can write to the ring store can create valid tokens',
         'Give the key wrapper a signing key, and remove the option.',
       ),
     );

@@ -158,7 +158,7 @@ function checkEntries(
           warning(
             'ring-keys-ignored',
             `${ignored.length} of ${ring.entries.length} keys in the document cannot be unwrapped: servers ignore them`,
-            'Find out who wrote these keys: their author can write the store.',
+            'Find out who wrote these keys: their author can write to the store.',
           ),
         ]),
     ...unverified.map((id) => {

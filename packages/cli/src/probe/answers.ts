@@ -42,7 +42,7 @@ function valueFor(schema: unknown): unknown {
   }
 }
 
-/** The values that the items of a list may have; a text if any value is allowed. */
+/** The values that the items of a list may have; only the string `probe` if any value is allowed. */
 function choicesOf(items: unknown): readonly unknown[] {
   const [values, titled] = [member(items, 'enum'), member(items, 'anyOf') ?? member(items, 'oneOf')];
   if (Array.isArray(values)) return values;

@@ -121,7 +121,7 @@ export class KeptRevocation {
 
   /**
    * Verifies an unknown certificate: another member may have certified the revocation with another time, or someone who
-   * can write the store may have forged it.
+   * can write to the store may have forged it.
    */
   async #verifyUnknown(verifies: (document: string) => Promise<boolean>): Promise<void> {
     const last = this.#last;

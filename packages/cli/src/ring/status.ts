@@ -186,7 +186,7 @@ export function unverifiedRevocation(name: string): StatusProblem {
   return {
     kind: 'unverified-revocation',
     detail: `the document lists key ${name} as revoked without a valid certificate: servers still use the key`,
-    remedy: 'Find out who wrote it: they can write the store. To revoke the key, run: sealring revoke.',
+    remedy: 'Find out who wrote it: they can write to the store. To revoke the key, run: sealring revoke.',
   };
 }
 

@@ -38,7 +38,8 @@ export function findConfigFile(): string | undefined {
 /**
  * Loads a configuration file. `named` is its name in messages.
  *
- * @throws {UsageError} if the file is not a configuration. @throws {ConfigFailure} if the KMS or the store fails meanwhile.
+ * @throws {UsageError} if the file is not a configuration.
+ * @throws {ConfigFailure} if the KMS or the store fails while the file is loaded.
  */
 export async function loadConfigFile(path: string, named: string): Promise<Settings> {
   checkFile(path, named);

@@ -192,7 +192,7 @@ async function expectAtOnce(
     const ended: string[] = [];
     const begin = ({ signal }: AbortController): Promise<Outcome> => trial.settle(() => start(signal), name);
     const before = Array.from({ length: others }, () => begin(other).finally(() => ended.push('other')));
-    // Two calls with one signal: neither must replace the other's listener.
+    // Two calls share one signal: neither may replace the other's listener.
     const both = Promise.all([begin(aborted), begin(aborted)]).finally(() => ended.push('aborted'));
     if (afterMs > 0) await within(afterMs, Promise.race([...before, both]), undefined);
     const isOver = ended.length > 0;

@@ -167,7 +167,7 @@ function spellings(wrapped: Buffer): readonly Altered[] {
     [`${spelt}\n`, 'with a newline after it'],
     [` ${spelt}`, 'with a space before it'],
     [`${spelt.slice(0, middle)}\n${spelt.slice(middle)}`, 'with a newline in it'],
-    [`${spelt.slice(0, middle)}!${spelt.slice(middle)}`, 'with a character outside base64 in it'],
+    [`${spelt.slice(0, middle)}!${spelt.slice(middle)}`, 'with a character in it that is not base64'],
     [swapped, 'in the other base64 alphabet'],
     [spelt.toUpperCase(), 'in upper case'],
     [spelt.toLowerCase(), 'in lower case'],

@@ -34,7 +34,7 @@ const MANY_LOCAL = 300;
 /** Longest call of a quick service, milliseconds. */
 const QUICK_MS = 5;
 
-/** Length that the ring passes if the service binds no context, bytes. No other length is required. */
+/** Number of bytes that the ring passes if the service binds no context. No other length is required. */
 const RING_BYTES = 64;
 
 export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {

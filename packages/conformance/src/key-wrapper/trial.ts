@@ -264,7 +264,7 @@ export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   return outcome;
 }
 
-/** A copy, so that the original of a check stays unchanged. */
+/** A copy, so that a check does not change the original. */
 export function copyOf({ wrapped, ...rest }: WrappedKey): WrappedKey {
   return { ...rest, wrapped: Uint8Array.from(wrapped) };
 }

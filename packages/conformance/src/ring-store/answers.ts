@@ -242,7 +242,7 @@ async function expectNoDates(trial: RingStoreTrial): Promise<void> {
  * time zones.
  */
 const FURTHEST_MS = 10 * 60 * 1_000;
-/** How long to wait so that two HTTP dates, which are in whole seconds, differ, milliseconds. */
+/** Milliseconds to wait so that two HTTP dates, which are in whole seconds, differ. */
 const A_SECOND_MS = 1_200;
 
 interface Reported {

@@ -68,7 +68,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-REVISION-STABLE': must('Every read of one version returns the revision that its write returned.', REVISION),
   'RING-REVISION-OF-ONE': must('Two different documents never have the same revision.', REVISION),
   'RING-REVISION-UNIQUE': must(
-    'A document that is written again gets a new revision, if the target declares so.',
+    'A document that is written again gets a new revision, if the target declares that it does.',
     REVISION,
   ),
   'RING-REMOVED': must('A removed ring is absent, and can be created again.', ABSENT),

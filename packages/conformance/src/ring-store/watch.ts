@@ -9,7 +9,7 @@ import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Time for a subscription to start, with at most one initial call, milliseconds. */
 const SETTLING_MS = 500;
-/** Wait for calls in progress after a watcher has ended, milliseconds. */
+/** Milliseconds to wait for calls in progress after a watcher has ended. */
 const LAST_WORDS_MS = 200;
 /** Delays between a write and the end of a watcher, milliseconds: a call is on its way then, or due soon. */
 const BRIEF_MS: readonly number[] = [0, 5, 10, 20, 40, 80, 150];

@@ -50,7 +50,7 @@ export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}
   return printer.rest();
 }
 
-/** The engine prints a shorter text if it is the whole value. */
+/** A string that is the whole value, and has fewer code units than this, can bypass {@link Printer}. */
 const SHORT = 4_096;
 const BEYOND_ASCII = /[\u007f-\uffff]/;
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */

@@ -14,7 +14,7 @@ export interface CodecHealth {
   readonly canSeal: boolean;
   /** Whether a key unseals tokens now. If not, every token is refused. */
   readonly canUnseal: boolean;
-  /** Until when sealing continues if neither the KMS nor the store answers again. */
+  /** The time up to which sealing continues if neither the KMS nor the store answers again. */
   readonly sealUntil: Date | undefined;
   /** Id of the key that seals now. */
   readonly sealingKey: string | undefined;
@@ -79,7 +79,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
   };
 }
 
-/** Until when this member may seal: its limits, or the time when its last key stops sealing, whichever comes first. */
+/** The time up to which this member may seal: its limits, or the time when its last key stops sealing, whichever comes first. */
 function sealUntilOf(limitMs: number | undefined, states: ReturnType<RingKeeper['view']['states']>): Date | undefined {
   const ends = states.flatMap(({ key, state }) =>
     key.held !== undefined && (state === 'active' || state === 'propagating') ? [key.sealsUntil] : [],

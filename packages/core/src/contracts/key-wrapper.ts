@@ -116,9 +116,9 @@ export interface WrapOptions {
  * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
  * 3. A wrapped key that names another provider or a KMS key outside the wrapper's allow-list is refused with kind
  *    `corrupt` *before* any call.
- * 4. Every failure is a {@link KeyWrapperError}; wrong arguments are a `TypeError` or `RangeError`.
+ * 4. Every failure is a {@link KeyWrapperError}; a wrong argument causes a `TypeError` or `RangeError`.
  * 5. Every call ends by itself within the wrapper's own deadline, and at once when `signal` aborts.
- * 6. Data keys are exactly 32 bytes, and not 32 times the same byte. If `supports.context` is false the ring passes
+ * 6. A data key has exactly 32 bytes, not all equal. If `supports.context` is false, the ring passes
  *    64 bytes, data key ‖ SHA-256(context), which must be wrapped and returned unchanged.
  */
 export interface KeyWrapper {

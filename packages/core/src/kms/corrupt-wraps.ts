@@ -13,7 +13,7 @@ const MAX_CORRUPT = 4_096;
 export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
 
 /**
- * Remembers the wraps that the KMS called corrupt. An attacker who can write the store can invent any number of them,
+ * Remembers the wraps that the KMS called corrupt. An attacker who can write to the store can invent any number of them,
  * so the memory is bounded. It drops the least recently used wrap first, because a wrap that is still in the document
  * is looked up at every read, whereas one that has left the document is not.
  */

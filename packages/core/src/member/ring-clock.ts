@@ -10,12 +10,13 @@ const RESOLUTION_MS = 1_000;
 const SLEW = 0.001;
 
 /**
- * The one clock of a member: the time that it checks against the dates of KMS and store decides the state of keys, and
- * is written into the ring.
+ * The one clock of a member. Its time, which is checked against the dates of the KMS and the store, decides the state
+ * of keys and is written into the ring.
  *
  * The wall clock is trusted while it agrees with the monotonic one. A step of more than the tolerated skew is
  * unconfirmed until the date of a service matches it or the clock steps back; meanwhile, the monotonic clock continues
- * from the last trusted time. Nothing is published, removed or treated as expired by an unconfirmed time.
+ * from the last trusted time. While the time is unconfirmed, nothing is published, removed
+ * or treated as expired.
  */
 export class RingClock {
   readonly #clock: Clock;

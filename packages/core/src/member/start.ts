@@ -90,7 +90,7 @@ interface Start {
   /** When the store was first seen to hold no live key. */
   absentSince: Moment | undefined;
   lastFailure: unknown;
-  /** Until when the operation that failed with `lastFailure` is retried. */
+  /** When the operation that failed with `lastFailure` stops being retried. */
   retriesUntil: Deadline | undefined;
   /** What the start was waiting for when `lastFailure` occurred. */
   failedAt: Start['waitsFor'] | undefined;
@@ -197,7 +197,7 @@ function mostOf(all: readonly Patience[]): Patience {
 }
 
 /**
- * Emits one process warning two seconds from now, unless cancelled: what the start waits for, and until when.
+ * Emits one process warning two seconds from now, unless cancelled: what the start waits for, and for how long.
  * `--disable-warning=SEALRING_WAITING` silences it.
  */
 function noticeAfterTwoSeconds(options: MemberParts, start: Start): () => void {

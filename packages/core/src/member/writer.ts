@@ -49,9 +49,9 @@ export class RingWriter {
   }
 
   /**
-   * Writes to the store that this member is about to create a key, so that no other member creates one; `undefined`
-   * withdraws the claim. The document stays as it was read, unless it lacks what this member knows: a member that dies
-   * after its claim may be the only one that knows a revocation which the store has lost.
+   * Announces in the ring document that this member is about to create a key, so that no other member creates one;
+   * `undefined` withdraws the claim. The rest of the document stays as it was read, unless it lacks what this member
+   * knows: a member that dies after its claim may be the only one that knows a revocation which the store has lost.
    * @throws {RingConflictError} when another writer was first.
    */
   async claim(claim: string | undefined): Promise<void> {

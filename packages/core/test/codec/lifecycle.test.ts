@@ -288,7 +288,7 @@ describe('an untrusted store (F26)', () => {
     expect(open(b, token)).toBe('state');
   });
 
-  test('a ring of an attacker who may write the store and wrap data keys is not adopted', async () => {
+  test('a ring of an attacker who may write to the store and wrap data keys is not adopted', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const token = seal(a);

@@ -152,7 +152,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     await expect(member([unable]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
   });
 
-  /** A wrap by an attacker who knows only the public key, and can write the store. */
+  /** A wrap by an attacker who knows only the public key, and can write to the store. */
   function madeByStranger(): { readonly dataKey: Buffer; readonly entry: RingEntry } {
     const dataKey = randomBytes(32);
     const key = { key: publicKms.publicKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };

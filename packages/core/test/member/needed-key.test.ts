@@ -82,7 +82,7 @@ describe('a ring without a key that seals', () => {
     expect(members.every(({ codec }) => codec.health().canSeal)).toBe(true);
   });
 
-  test('the ring gets a key within minutes, even if an attacker who writes the store always claims to be creating one', async () => {
+  test('the ring gets a key within minutes, even if an attacker who writes to the store always claims to be creating one', async () => {
     const [member] = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(member as Member);

@@ -59,7 +59,7 @@ function timesOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['
 
 const REFUSED = { starts: false, taken: [] };
 
-describe('an attacker who can write the store and has stolen the data keys of the ring (F26)', () => {
+describe('an attacker who can write to the store and has stolen the data keys of the ring (F26)', () => {
   const HOUR = 3_600_000;
   const edits: Record<string, Partial<Pick<RingEntry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>>> = {
     'created later than a pin': { created: 7 * 24 * HOUR },

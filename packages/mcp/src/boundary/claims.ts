@@ -87,7 +87,7 @@ export function readClaims(payload: Uint8Array, expected: ClaimsExpected): ReadC
 
 function parse(payload: Uint8Array): object {
   try {
-    // A value without members has no claims.
+    // JSON that is not an object becomes an object without claims.
     return Object(JSON.parse(utf8.decode(payload)));
   } catch {
     throw new Refusal('malformed');

@@ -113,7 +113,7 @@ export interface McpdRequestStateCodec {
 }
 
 /**
- * The codec of mcp.d's `secureRequestState`, with the same two token formats. Both accept each other's tokens.
+ * The codec of mcp.d's `secureRequestState`, with the same two token formats. It and mcp.d accept each other's tokens.
  *
  * Nonces are random, so a key encrypts at most 2^32 tokens; each codec counts only those that it makes. If all servers
  * can read Sealring's own tokens, use `RequestStateSecurity` instead.

@@ -26,7 +26,7 @@ export interface EnvelopeTokens {
   unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
 }
 
-/** The SDK's own tokens: readable for clients, and signed with a key. */
+/** The SDK's own tokens: readable by clients, and signed with a key. */
 export class SignedTokens implements EnvelopeTokens {
   readonly #keys: LiveKeys<KeyObject>;
   readonly #codec: PreparedCodec | undefined;

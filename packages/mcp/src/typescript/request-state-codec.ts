@@ -213,7 +213,7 @@ function readKey(name: 'key' | 'alsoAccept', value: unknown): KeyObject {
       `${OWNER}: with codec, alsoAccept must be a Uint8Array or a string, got ${option.show(value)}`,
     );
   }
-  // The SDK treats a key of the wrong type as a key of no bytes.
+  // The SDK treats a key of the wrong type as an empty key.
   const length = bytes?.length ?? 0;
   if (bytes === undefined || length < MIN_KEY_BYTES) {
     throw option.rangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes (got ${length})`);

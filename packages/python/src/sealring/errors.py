@@ -216,7 +216,7 @@ class SingleUseStoreError(Exception):
 
     @classmethod
     def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
-        """The error of a claim for the same failure as `error`, which a ring store reported."""
+        """The error that a claim raises for the failure that a ring store reported as `error`."""
         return cls(error.kind, error.detail, code=error.code)
 
 

@@ -27,7 +27,7 @@ variable "bucket_name" {
 }
 
 variable "trial" {
-  description = "Whether everything may be destroyed again, including the ring."
+  description = "Whether `terraform destroy` may delete the store with the ring in it."
   type        = bool
   default     = false
 }

@@ -1,4 +1,4 @@
-"""The names of keys in logs, which do not reveal which tokens a key sealed."""
+"""The names of keys in logs. A name does not reveal which tokens the key sealed."""
 
 import hashlib
 

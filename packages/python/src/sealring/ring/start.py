@@ -114,7 +114,7 @@ class RingStart:
 
 @contextmanager
 def _notice_after_two_seconds(progress: "_Progress") -> Iterator[None]:
-    """Logs one warning to `sealring`: what a start waits for, and until when."""
+    """Logs one warning to `sealring`: what a start waits for, and for how long."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: logger.warning("%s", progress.notice()))
     timer.daemon = True
     timer.start()

@@ -57,7 +57,7 @@ class RingSync:
 
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns its facts. Raises RingStoreError: `unavailable` while the ring
-        is absent, and `corrupt` if the store holds anything but a document of this ring, from which
+        is absent, and `corrupt` if the store holds anything but a document of this ring; then
         nothing is learned. Raises KeyWrapperError if a new key could not be unwrapped; everything
         else is learned."""
         view = self._view

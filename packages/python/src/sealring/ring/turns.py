@@ -38,8 +38,8 @@ class Turns:
         return self._add(self._background, run)
 
     def post(self, run: Callable[[], None]) -> None:
-        """Runs `run` before the next job, for other threads. It must be short, and must not
-        fail."""
+        """Runs `run` before the next job; safe to call from any thread. `run` must be short, and
+        must not fail."""
         with self._condition:
             self._posted.append(run)
             self._condition.notify_all()

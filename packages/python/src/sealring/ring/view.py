@@ -124,11 +124,11 @@ class RingView:
         _remember_id(self._attempted, key_id)
 
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
-        """The monotonic time from which this process seals with a newly read key. If a planned key
-        is first seen without a gap in the reads of this process, or if this process tried to
-        publish it, the key was written late; this process then waits, so that the other members can
-        read the key before it seals. Emergency keys are not delayed: their times show that they are
-        not planned."""
+        """The monotonic time from which this process seals with a newly read key. A planned key
+        was written late if this process sees it only now although it has read the ring without a
+        gap, or if this process tried to publish it. This process then waits, so that the other
+        members can read the key before it seals. Emergency keys are not delayed: their times show
+        that they are not planned."""
         last_read, policy = self.limits.last_read, self.policy
         had_gap = last_read is None or (
             age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000

@@ -228,8 +228,8 @@ class RingWriter:
         began, known = view.now(), view.snapshot
         now_ms = view.wall_ms(began)
         made = [key.created for key in (*known.keys, *view.past.values())]
-        # Entries that are only carried may come from an attacker, and must not move the creation
-        # time of a new key into the future.
+        # Entries that are only carried may come from an attacker, so they must not move the
+        # creation time of a new key into the future.
         carried = [min(entry.created, now_ms - now_ms % _MS) for entry in known.carried]
         newest_ms = max([*made, *carried], default=-float("inf"))
         times = times_of_new_key(reason, now_ms, view.policy, newest_ms)

@@ -111,7 +111,7 @@ class FileRing:
         """The steps under the lock. Before the rename, nothing has changed; after the rename,
         nothing can be undone."""
         directory, name = os.path.split(self._path)
-        # A process that was killed left such a file behind. If the process was only suspended, its
+        # Files left behind by processes that were killed. If such a process was only suspended, its
         # rename now fails, as it must.
         for other in os.listdir(directory):
             if other.startswith(f"{name}.tmp-"):

@@ -187,7 +187,7 @@ class RedisRing:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed` on a separate thread after each write, and after each reconnection
-        because writes may have been missed. With a client without `pubsub`, nothing is called."""
+        because writes may have been missed. Never calls it if the client has no `pubsub`."""
         push = RedisPush(self._client, self._key, changed)
         return push.close
 
