@@ -24,7 +24,7 @@ async function documents(ring: RingStore): Promise<(string | undefined)[]> {
   return [before?.document, after?.document];
 }
 
-test.skipIf(fakeGcs === undefined)('the endpoint of gcsRing reaches an emulator without credentials', async () => {
+test.skipIf(fakeGcs === undefined)('gcsRing reaches an emulator at its endpoint without credentials', async () => {
   vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
   const ring = gcsRing({ bucket: gcsBucket, object: randomUUID(), endpoint: fakeGcs?.address ?? '' });
   expect(await documents(ring)).toEqual([undefined, 'created']);
@@ -54,7 +54,7 @@ describe.skipIf(moto === '')('forcePathStyle of s3Ring', () => {
   });
 });
 
-test('gcsRing refuses an http:// endpoint of another machine', () => {
+test('gcsRing refuses an http:// endpoint on another machine', () => {
   const make = (endpoint: string) => gcsRing({ bucket: 'sealring', object: 'ring', endpoint });
   expect(() => make('http://emulator.example:4443')).toThrow(/dangerouslyAllowHttp/);
   expect(() => make('emulator.example:4443')).toThrow(RangeError);

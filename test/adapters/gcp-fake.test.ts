@@ -101,7 +101,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
   });
 
   test.each(['ciphertextCrc32c', 'additionalAuthenticatedDataCrc32c'])(
-    'refuses a wrong %s at Decrypt',
+    'refuses a wrong %s in Decrypt',
     async (field) => {
       const { ciphertext } = await encrypt();
       await expect(decrypt(ciphertext, { [field]: { value: 7 } })).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     },
   );
 
-  test('refuses other additional data, changed bytes, cut bytes, and bytes of another key', async () => {
+  test('refuses different additional data, and changed or truncated ciphertext, or that of another key', async () => {
     const { ciphertext } = await encrypt();
     const other = kms.createKey('another');
     const refused = { code: Status.INVALID_ARGUMENT };
@@ -143,7 +143,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     expect(await decrypt(newer.ciphertext)).toMatchObject({ plaintext: PLAINTEXT, usedPrimary: true });
   });
 
-  test('refuses with the state of a disabled version in the details, until it is enabled', async () => {
+  test('refuses a disabled version until it is enabled, with its state in the error details', async () => {
     const old = await encrypt();
     kms.rotate(name);
     kms.disable(old.name ?? '');
@@ -173,7 +173,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     });
   });
 
-  test('serves, once there are grants, only callers with the permission', async () => {
+  test('serves only callers with the permission once any permission is granted', async () => {
     const guarded = await startGcpKms();
     const anybody = realClient(guarded);
     try {
@@ -221,7 +221,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     expect(await encrypt()).toMatchObject({ name: 'elsewhere', verifiedPlaintextCrc32c: true });
   });
 
-  test('holds answers back until they are requested', async () => {
+  test('holds answers back until answerLate() is called', async () => {
     await encrypt();
     await expect(encrypt({ name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
     kms.hang();

@@ -156,7 +156,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a key version that was changed in the store is not accepted, though Cloud KMS would decrypt it (F26)', async () => {
+  test('a wrap relabelled with another key version is rejected, though Cloud KMS would decrypt it (F26)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const { document = '' } = (await world.ring.read()) ?? {};
@@ -221,7 +221,7 @@ describe('least privilege', () => {
   test.each([
     ['a member', 'member', [TO_ENCRYPT, TO_DECRYPT]],
     ['a reader', 'reader', [TO_DECRYPT]],
-  ] as const)('%s works with its permissions, and without any one of them is denied', async (_, role, rights) => {
+  ] as const)('%s works with its permissions, and is denied if it lacks any one of them', async (_, role, rights) => {
     const world = await newWorld();
     world.server.kms.grant('founder', [TO_ENCRYPT, TO_DECRYPT]);
     const founder = await world.codec('founder', 'member');

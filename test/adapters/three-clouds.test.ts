@@ -183,7 +183,7 @@ async function underLoad(
 }
 
 describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
-  test('every key has a wrap of each cloud', async () => {
+  test('every key has a wrap by each cloud', async () => {
     await clouds.codec();
     expect(await clouds.wrapsInRing()).toEqual([['aws-kms', 'azure-key-vault', 'gcp-kms']]);
   });
@@ -215,7 +215,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
     });
   }
 
-  test('a start with no cloud reachable fails in time, with the error of each', async () => {
+  test('a start without any reachable cloud fails in time, with the error of each cloud', async () => {
     await clouds.codec();
     for (const cloud of CLOUDS) clouds.fail(cloud, 'cut');
     const error: unknown = await clouds.codec({ policy: { ...policy, startTimeoutSeconds: 3 } }).then(
@@ -234,7 +234,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
   });
 
   for (const cloud of CLOUDS) {
-    test(`with a quorum of two, a key is published without ${cloud}, and gets its wrap later`, async () => {
+    test(`with a quorum of two, a key is published without ${cloud}, which wraps it later`, async () => {
       // A key is not published if writing it takes longer than refreshEvery.
       const patient = { ...policy, refreshEverySeconds: 4, propagationSeconds: 15 };
       const codec = await clouds.codec({ wrapQuorum: 2, policy: patient });

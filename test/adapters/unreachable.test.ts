@@ -201,7 +201,7 @@ describe.each(NAMES)('the %s adapter, without its service', (name) => {
   });
 });
 
-test('the claim of a single-use store reports the same code', async () => {
+test('a claim on a single-use store reports an untrusted certificate with its code', async () => {
   const client = new DynamoDBClient({ ...aws, endpoint: `https://${HOST}:${await untrusted('dynamodb')}` });
   const claim = dynamodbSingleUse({ table: 'sealring', client }).claim('id', new Date(Date.now() + 60_000));
   await expect(claim).rejects.toMatchObject({

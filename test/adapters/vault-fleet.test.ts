@@ -131,7 +131,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect(await world.wrapsInRing()).toEqual([`${keyPath}:v1`, `${keyPath}:v1`, `${keyPath}:v2`]);
   });
 
-  test('a ring of another name under the same transit key unseals no token, and cannot be read (F25)', async () => {
+  test('a ring with another name under the same transit key unseals no token and cannot be read (F25)', async () => {
     const world = await newWorld();
     const { codec } = await world.start('member', { ringName: 'payments' });
     const other = await world.start('member', { ringName: 'refunds', ring: memoryRing() });
@@ -143,7 +143,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     { what: 'sealed', stop: () => server.seal(), restore: () => server.unseal() },
     { what: 'stopped', stop: () => server.stop(), restore: () => server.start() },
   ])(
-    'the fleet continues while OpenBao is $what, reports it, and recovers by itself (F7)',
+    'the fleet continues while OpenBao is $what, reports the outage, and recovers by itself (F7)',
     async ({ stop, restore }) => {
       const fleet = await (await newWorld()).startFleet({ policy: shortPolicy });
       const before = fleet[0]?.seal(payload) ?? '';

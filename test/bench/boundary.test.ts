@@ -10,7 +10,7 @@ test('flows with and without the boundary complete, and both are timed', async (
   }
 });
 
-test('verdict rejects boundary results beyond their limits', () => {
+test('the verdict rejects boundary results beyond their limits', () => {
   const of = (median: number) => ({ median, low: median, high: median });
   const verdicts = (ratio: number, stateless: number) =>
     judgeBoundary({ bare: of(1), guarded: of(1), ratio: of(ratio), busyRatio: of(1), statelessRatio: of(stateless) });

@@ -3,7 +3,7 @@ import { canonicalJson } from '@sealring/core';
 import { expect, test } from 'vitest';
 import { digestOf, judgeDigest, measureDigest, shapesOf } from './digest.ts';
 
-test('every shape has the requested length, and the same digest when it is hashed in pieces', async () => {
+test('every shape has about the requested length, and the same digest when it is hashed in pieces', async () => {
   for (const [shape, text] of shapesOf(200_000)) {
     expect([shape, Math.abs(Buffer.byteLength(text) / 200_000 - 1) < 0.2]).toEqual([shape, true]);
     const value: unknown = JSON.parse(text);
@@ -14,7 +14,7 @@ test('every shape has the requested length, and the same digest when it is hashe
   for (const { digest } of shapes) expect(digest.low).toBeGreaterThan(0);
 });
 
-test('verdict rejects digest results beyond their limits', () => {
+test('the verdict rejects digest results beyond their limits', () => {
   const of = (median: number) => ({ median, low: median, high: median });
   const verdicts = [2, 2.01].map((median) =>
     judgeDigest({ bytes: 1, shapes: [{ shape: 'x', digest: of(median), hash: of(1), stringify: of(1) }] }),

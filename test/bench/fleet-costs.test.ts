@@ -22,12 +22,12 @@ describe('the calls of a fleet to its KMS and its store', () => {
     ]);
   });
 
-  test('many first seals at once make one data key, and the AWS Encryption SDK makes one for each', () => {
+  test('concurrent first seals make one data key, whereas the AWS Encryption SDK makes one for each seal', () => {
     expect(report.herd.oneProcess).toMatchObject({ generate: 1, wrap: 0 });
     expect(report.herd.encryptionSdk).toBe(HERD);
   });
 
-  test('members that start at once on an empty store end with one key, and no member makes a second one', () => {
+  test('members that start concurrently on an empty store end up with one key, and none makes a second', () => {
     const { calls, keysInRing, openNext } = report.herd.members;
     expect({ keysInRing, openNext }).toEqual({ keysInRing: 1, openNext: true });
     expect(calls).toMatchObject({ generate: 1, wrap: 0, unwrap: HERD, write: 1 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 
 describe('the costs of a growing ring and fleet', () => {
-  test('every size of ring is combined with every number of other processes, without a KMS call', () => {
+  test('every ring size is measured with every number of other processes, without a KMS call', () => {
     expect(report.opening.map(({ keys, salts, kmsCalls }) => [keys, salts, kmsCalls])).toEqual([
       [1, 1, 0],
       [1, 20, 0],
@@ -25,7 +25,7 @@ describe('the costs of a growing ring and fleet', () => {
     expect(told.at(-1)).toBe(1);
   });
 
-  test('a key and a salt take memory, but neither takes as much as a page of text', () => {
+  test('a key takes less than 50 kB of memory, and a salt less than 10 kB', () => {
     const { perKey, perSalt } = report.memory;
     for (const bytes of [perKey, perSalt]) expect(bytes).toBeGreaterThan(100);
     expect(perKey).toBeLessThan(50_000);
@@ -62,7 +62,7 @@ describe('the costs of a growing ring and fleet', () => {
 describe('a slope', () => {
   const noise = [3, -1, 4, -1, -5, 9, -2, 6, -5, 3, 5, -8, 9, -7, 9, -3, 2, 3, -8, 4];
 
-  test('the bounds of a slope include zero for noise, but not for noise on a slope', () => {
+  test('the bounds of a slope include zero for pure noise, but not for noise on a rising line', () => {
     expect(slopeOf(noise).low).toBeLessThan(0);
     expect(slopeOf(noise).high).toBeGreaterThan(0);
     const rising = slopeOf(noise.map((value, i) => value + 3 * i));
@@ -71,7 +71,7 @@ describe('a slope', () => {
     expect(rising.high).toBeGreaterThan(3);
   });
 
-  test('the slope is the slope of a straight line, despite an outlier', () => {
+  test('an outlier does not change the slope of a straight line', () => {
     const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });

@@ -48,7 +48,7 @@ describe('the comparison with the baseline', () => {
       .filter(({ met }) => !met)
       .map(({ law }) => law);
 
-  test('accepts a difference of one hundredth, and names one of three hundredths', () => {
+  test('accepts a difference of one percent, and reports one of three percent', () => {
     const { instructions, heapBytes } = baseline.operations.unseal;
     expect(unmet(report)).toEqual([]);
     expect(unmet(changed({ instructions: instructions * 1.01, heapBytes: heapBytes * 0.99 }))).toEqual([]);
@@ -58,7 +58,7 @@ describe('the comparison with the baseline', () => {
     expect(unmet(changed({ instructions: instructions * 0.97 }))).toEqual([expect.stringContaining(RENEW)]);
   });
 
-  test('skips a baseline of another build of Node or of another payload', () => {
+  test('asks to renew a baseline that is from another build of Node or another payload', () => {
     expect(unmet({ ...report, node: 'v20.0.0 linux x64' })).toEqual([expect.stringContaining(RENEW)]);
     expect(unmet({ ...report, payloadBytes: 64 })).toEqual([expect.stringContaining(RENEW)]);
   });

@@ -36,7 +36,7 @@ function notMet(kept: KeptParts): readonly string[] {
 }
 
 describe('the published benchmarks', () => {
-  test('page and pictures match the results, and are absent without results', () => {
+  test('the page and the pictures match the results, and are absent without results', () => {
     const pictures = picturesOf(committed);
     const published = globSync('images/benchmark-*.svg', { cwd: docs }).map((path) => path.replace(/^images./, ''));
     expect(published.toSorted()).toEqual([...pictures.keys()].toSorted());
@@ -73,7 +73,7 @@ describe('the page of benchmarks', () => {
     expect(picturesOf({}).size).toBe(0);
   });
 
-  test('shows a limit that is not met at the top, and in its part', () => {
+  test('shows an unmet limit both at the top and in its part', () => {
     const { boundary } = ALL_MET;
     const ratio = { median: 1.16, low: 1.1, high: 1.2 };
     const page = pageOf({ ...ALL_MET, boundary: { ...boundary, report: { ...boundary.report, ratio } } });
@@ -99,7 +99,7 @@ describe('the page of benchmarks', () => {
     expect(shown).toHaveLength(4);
   });
 
-  test('writes names of packages as code', () => {
+  test('formats package names as code', () => {
     const page = pageOf(ALL_MET);
     expect(page).toContain('| `@fastify/secure-session` |');
     expect(page).not.toMatch(/[^`]@\w/);
@@ -146,7 +146,7 @@ describe('the verdict on the token path', () => {
     expect(pageOf(kept)).toContain('| seal by jose, times ours at p99.9, more than | 1 | not measured | **NOT MET** |');
   });
 
-  test('other sizes are shown without a verdict', () => {
+  test('payloads of other sizes are shown without a verdict', () => {
     expect(notMet(withCosts((cost) => (cost.bytes === 64 ? { ...cost, timesOurs: at(0.1) } : cost)))).toEqual([]);
   });
 });
@@ -176,7 +176,7 @@ describe('the pictures of benchmarks', () => {
     }
   });
 
-  test('labels keep their order and their distance', () => {
+  test('labels keep their order and a minimum distance', () => {
     const pushed = apart([50, 51, 10, 100], 15, 100);
     expect(pushed).toEqual([50, 65, 10, 100]);
     expect(apart([99, 100, 98], 15, 100)).toEqual([85, 100, 70]);

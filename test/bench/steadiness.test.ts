@@ -84,7 +84,7 @@ describe('the verdict on steadiness', () => {
     },
   );
 
-  test('compares a phase with the geometric mean of its neighbours, so that a slow neighbour is no excuse', () => {
+  test('compares a phase with the geometric mean of its neighbours, so that a slow one does not hide it', () => {
     const rounds = Array.from({ length: ROUNDS }, () => [phaseOf('quiet', 400), phaseOf('rotation', 300)]).flat();
     const phases = rounds.map((phase, at) => (at % 4 === 0 ? phaseOf('quiet', 100) : phase));
     const [quiet, rotation] = summarise([...phases, phaseOf('quiet', 100)]);
@@ -126,7 +126,7 @@ describe('the verdict on steadiness', () => {
     expect(notMet(same)).toEqual(['keys that sealed in every rotation, at least: 1']);
   });
 
-  test('rejects five rounds, which do not bound the ratio', () => {
+  test('rejects a run of five rounds, which are too few to bound the ratio', () => {
     expect(notMet(reportOf(undefined, ROUNDS - 1))).toHaveLength(4);
   });
 });
@@ -151,7 +151,7 @@ describe('the clients of the steadiness benchmark', () => {
     return load;
   }
 
-  test('the wait of requests that were due while the server stalled counts: no coordinated omission', async () => {
+  test('latencies include the wait while the server stalled, so there is no coordinated omission', async () => {
     const HELD = 40;
     let isStalled = false;
     const held: ServerResponse[] = [];
@@ -177,7 +177,7 @@ describe('the clients of the steadiness benchmark', () => {
     expect(counts).toMatchObject({ failed: 0, hostile: 0 });
   });
 
-  test('requests count from when they were due, if the client itself stalled', async () => {
+  test('latency counts from when a request was due, even if the client itself stalled', async () => {
     const load = await startLoad((response) => response.end(SERVED));
     const measuring = load.ask('measure', { seconds: SECONDS });
     await pause(500);
@@ -192,7 +192,7 @@ describe('the clients of the steadiness benchmark', () => {
     }
   });
 
-  test('a valid request that fails, and a hostile token that is accepted or refused in another way, count as errors', async () => {
+  test('a valid request that fails and a hostile token without the expected refusal count as errors', async () => {
     let answer = SERVED;
     const load = await startLoad((response) => response.end(answer));
     await load.ask('hostile', { on: true });
@@ -244,7 +244,7 @@ test.skipIf(redis === undefined || inject('moto') === '')(
   },
 );
 
-test('rounds that the ring has no room for, and idle phases, are rejected', async () => {
+test('more rounds than the ring has room for, and idle phases, are rejected', async () => {
   const options = { rounds: 1, phaseSeconds: 1, warmUpSeconds: 1 };
   await expect(measureSteadiness({ ...options, rounds: 21 }, () => undefined)).rejects.toThrow(RangeError);
   await expect(measureSteadiness({ ...options, phaseSeconds: 0.5 }, () => undefined)).rejects.toThrow(RangeError);

@@ -59,7 +59,7 @@ describe('the search finds a key that was generated in a canary run (F21)', () =
   });
 });
 
-describe('the mark reaches the keys, and nothing else (F21)', () => {
+describe('the canary mark is in the keys and in nothing else (F21)', () => {
   const CORE = new URL('../../packages/core/dist/index.js', import.meta.url).href;
 
   function outputOf(program: string): readonly string[] {

@@ -82,7 +82,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     expect(output).toMatch(/\[kms-not-found\]\n +→ Check the key id/);
   });
 
-  test('the variables of Google Cloud configure its adapters, and missing credentials are a finding', async () => {
+  test('the variables of Google Cloud configure its adapters, and missing credentials are reported', async () => {
     const { code, output } = await run(['doctor'], {
       GOOGLE_APPLICATION_CREDENTIALS: join(project, 'no-such-file.json'),
       SEALRING_AWS_KMS_KEY_ID: '',

@@ -204,7 +204,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
   });
 
-  test('reports an EC key as keyId as a key of the wrong kind, and not as a missing permission', async () => {
+  test('reports an EC key that is set as keyId as the wrong kind of key, not as a missing permission', async () => {
     const ec = vault.createKey('not-wrapping', 'EC');
     const clients = sdkClients(vault, all);
     const wrong = azureKeyVaultKeyWrapper({
@@ -272,7 +272,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
     });
 
-    test('prints progress while a vault accepts connections and never answers, and reports it', async () => {
+    test('prints progress while a vault accepts connections but never answers, and reports that vault', async () => {
       // Reads, so that it notices when the client disconnects.
       const silent = createServer((socket) => void socket.resume().on('error', () => {}));
       silent.listen(0, '127.0.0.1');

@@ -61,7 +61,7 @@ describe('the doctor, on Kubernetes', () => {
 
   beforeAll(() => createRing(configOf(ringOf())));
 
-  test('reports no error with the permissions of a member on one name', async () => {
+  test('reports no error with a member’s permissions for one name', async () => {
     const token = await kubernetes.token([`get secrets/${name}`, `patch secrets/${name}`]);
     expect(idsOf(await examine(configOf(ringOf(token))), 'error')).toEqual([]);
   });
@@ -112,7 +112,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(await probe.ring.read()).toBeUndefined();
   });
 
-  test('writes nothing if the probe is in the place of the ring', async () => {
+  test('writes nothing if the probe has the same location as the ring', async () => {
     const config = configOf(redisRing({ url: address, key: 'payments' }));
     const before = await config.ring.read();
     const report = await examine({ ...config, probe: { ring: config.ring, remove: () => admin(['DEL', 'payments']) } });
@@ -169,7 +169,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(report.wrote.map((line) => line.includes('random id'))).toEqual(maySendClaims ? [true] : []);
   });
 
-  test('F31: reports a replica, which cannot be written', async () => {
+  test('F31: reports a replica, which cannot be written to', async () => {
     const second = await startRedis();
     closing.push(() => second.stop());
     const { port } = new URL(address);
@@ -260,7 +260,7 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
 });
 
 describe('the doctor, on other stores', () => {
-  test('reports a static ring as an error for a member only', async () => {
+  test('reports a static ring as an error only for a member', async () => {
     const origin = configOf(redisRing({ url: redis?.address ?? '', key: 'payments' }));
     const { document = '' } = (await origin.ring.read()) ?? {};
     const config = configOf(staticRing(document));

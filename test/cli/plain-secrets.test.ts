@@ -42,7 +42,7 @@ async function secretOf(wire: string): Promise<Uint8Array> {
 
 const nobody = { mcpReq: { method: 'tools/call' } } as unknown as ServerContext;
 
-test('the codec of the TypeScript SDK continues with the exported secret of its wire', async () => {
+test('the TypeScript SDK with the exported secret and the ring’s codec accept each other’s tokens', async () => {
   await using codec = await openRing();
   const before = createRequestStateCodec<string>({ codec, wire: 'signed' });
   const after = official<string>({ key: await secretOf('typescript') });
@@ -50,7 +50,7 @@ test('the codec of the TypeScript SDK continues with the exported secret of its 
   expect(await before.verify(await after.mint('new', nobody), nobody)).toBe('new');
 });
 
-test('a codec of mcp.d with a fixed key continues with the exported secret of its wire', async () => {
+test('an mcp.d codec with the exported secret and the ring’s codec accept each other’s tokens', async () => {
   await using codec = await openRing();
   const who = { subject: 'ada', target: 'refund' };
   const before = createMcpdRequestStateCodec({ codec });

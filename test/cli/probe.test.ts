@@ -199,7 +199,7 @@ describe('sealring probe', () => {
       expect(found).toEqual({ code: 1, passed: false, ...sealed, ...expected });
     });
 
-    test('leaves attacks unchecked on a call that takes effect once', async () => {
+    test('leaves attacks unchecked on a call that takes effect only once', async () => {
       const used = new Set<string>();
       const once = {
         ...sound,
@@ -244,7 +244,7 @@ describe('sealring probe', () => {
     });
   });
 
-  test('rejects two access tokens that are the same', async () => {
+  test('rejects two identical access tokens', async () => {
     const env = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'ada' };
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp', REFUND, env);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('of two different users') });
@@ -294,7 +294,7 @@ describe('sealring probe', () => {
     expect(stderr).toContain(message);
   });
 
-  test('prints no text of the server that could be a line of the report', async () => {
+  test('prints no text from the server that could pass for a line of the report', async () => {
     const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       let body = '';
       for await (const chunk of request.setEncoding('utf8')) body += chunk;

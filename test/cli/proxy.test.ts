@@ -132,7 +132,7 @@ describe('an unprotected server behind the proxy', () => {
     expect(proxy.failures).toEqual(['requestState: refused inbound on tools/call: expired']);
   });
 
-  test('a token is accepted once, whichever proxy gets it, with a singleUse store in the configuration', async () => {
+  test('with a singleUse store configured, a token is accepted only once, whichever proxy gets it', async () => {
     const redis = await startRedis();
     const own = emptyProject();
     onTestFinished(async () => {
@@ -162,7 +162,7 @@ describe('an unprotected server behind the proxy', () => {
     expect(await verdicts(`${await proxy.origin()}/mcp`)).toEqual({ code: 0, passed: true, ...SOUND });
   });
 
-  test('shares its tokens with another proxy on the same ring and audience, and not with one of another audience', async () => {
+  test('shares its tokens with a proxy on the same ring and audience, but not with one for another audience', async () => {
     await using first = proxyFor(server.origin);
     await using second = proxyFor(server.origin);
     await using other = new ProxyProcess(project.cwd, [
@@ -240,7 +240,7 @@ describe('the owner of a state', () => {
     expect(answer).toMatchObject({ status: 400, body: `the header ${name} has more than one value\n` });
   });
 
-  test('a second value of a header counts after a thousand others, too', async () => {
+  test('a second value of a header is detected even after a thousand other headers', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
     const { port } = new URL(await proxy.origin());
     const socket = connect(Number(port), '127.0.0.1').setEncoding('utf8');
@@ -282,7 +282,7 @@ async function byHand(answer: (request: IncomingMessage, response: ServerRespons
 }
 
 describe('the connection', () => {
-  test('passes on the end-to-end headers, and none of one connection only, both ways', async () => {
+  test('passes on end-to-end headers, but no hop-by-hop headers, in both directions', async () => {
     let got: IncomingMessage['headers'] = {};
     await using upstream = await byHand((request, response) => {
       got = request.headers;
@@ -473,7 +473,7 @@ describe('the connection', () => {
       expect(requests).toBe(0);
     });
 
-    test('the next request of a connection is served after each that was refused', async () => {
+    test('a connection serves the next request after each refused one', async () => {
       await using upstream = await byHand((request, response) => {
         request.resume();
         response.writeHead(200, json).end('{}');
@@ -513,7 +513,7 @@ describe('the connection', () => {
     expect(proxy.failures).toEqual(['the upstream server did not answer: timeout']);
   });
 
-  test('a JSON body that breaks off is answered with status 502', async () => {
+  test('an answer whose JSON body breaks off is replaced with status 502', async () => {
     await using upstream = await byHand((_request, response) => {
       response.writeHead(200, { ...json, 'content-length': 100 }).write('{"jsonrpc"');
       setTimeout(() => response.destroy(), 100);
@@ -523,7 +523,7 @@ describe('the connection', () => {
     expect(answer).toMatchObject({ status: 502 });
   });
 
-  test('a JSON body of 20 MB is answered with status 413, and passes with a larger --max-request-bytes', async () => {
+  test('a JSON body of 20 MB is answered with status 413, but passes with a larger --max-request-bytes', async () => {
     const received: number[] = [];
     await using upstream = await byHand(async (request, response) => {
       let size = 0;
@@ -757,7 +757,7 @@ describe('the process', () => {
     ['stdout', 'has no reader any more'] as const,
     ['stderr', 'has no reader any more'] as const,
     ...unwritable,
-  ])('a proxy answers requests if its %s %s', async (name, trouble) => {
+  ])('a proxy answers requests even if its %s %s', async (name, trouble) => {
     const args = ['--upstream', server.origin, '--audience', 'desk', '--no-principal'];
     const more = name === 'stdout' ? ['--json'] : [];
     const stderr = trouble === 'is on a full disk' ? openSync('/dev/full', 'w') : 'pipe';

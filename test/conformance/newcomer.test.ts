@@ -62,7 +62,7 @@ test.each([
   ['In TypeScript', 'ts', 'my-codec/cipher.ts', ['cipher.getAuthTag()', 'Buffer.alloc(16)']],
   ['In Python', 'python', 'my-codec/cipher.py', ['os.urandom(12)', 'bytes(12)']],
 ] as const)(
-  '%s: the guide leads to a codec that is tested, and to one whose fault is found',
+  '%s: the guide leads to a codec that passes the kit, and the kit finds the fault in a broken one',
   async (section, language, file, [sound, broken]) => {
     const folder = join(temporary, language);
     mkdirSync(folder);

@@ -136,7 +136,7 @@ test.each(BROKEN)('a Python codec that %s is caught by %s', async (name, caughtB
   expect(results.map(({ id }) => id).toSorted()).toEqual([caughtBy, 'CODEC-TOKEN-TEXT'].toSorted());
 });
 
-test('a Python codec may print without disturbing its answers', async () => {
+test('a Python codec can print without disturbing its answers', async () => {
   const file = brokenCodec('prints', [
     'def seal(self, payload):',
     '    print("sealing")',

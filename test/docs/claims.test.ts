@@ -51,12 +51,12 @@ describe('the claims of the documentation', () => {
     ).toEqual([]);
   });
 
-  test.each(held)('%s has no sentence with a number or without exception that is not listed', (document) => {
+  test.each(held)('%s has no unlisted sentence that has a number or allows no exception', (document) => {
     const quotes = [...claims, ...exemptions].filter((each) => each.document === document).map(({ quote }) => quote);
     expect(unlisted(textOf(document) ?? '', quotes)).toEqual([]);
   });
 
-  test('lists exempt sentences that are in their document', () => {
+  test('lists only exempt sentences that are in their document', () => {
     const gone = exemptions.filter(
       ({ document, quote }) => textOf(document)?.replaceAll(/\s+/g, ' ').includes(quote) !== true,
     );
@@ -86,7 +86,7 @@ describe('a wrong list of claims', () => {
     expect(readClaims(row.replace('“never', 'never'))).toMatchObject({ claims: [], unread: [expect.any(String)] });
   });
 
-  test('quotes a sentence that the document no longer has, or has elsewhere', () => {
+  test('is reported if it quotes a sentence that the document no longer has or has in another section', () => {
     expect(wrongWith(claim, document.replace('5 s', '6 s'), tests)).toEqual(['the document does not say so']);
     expect(wrongWith({ ...claim, section: 'page' }, document, tests)).toEqual(['it is said in another section']);
     expect(wrongWith(claim, undefined, tests)).toEqual(['there is no such document']);
@@ -104,15 +104,15 @@ describe('a wrong list of claims', () => {
       'the test is skipped, or to be written',
     ],
     ['named in a comment alone', "// test('is | short')", 'the file has no test of that title'],
-  ])('names a test that is %s', (_, source, wrong) => {
+  ])('is reported if it names a test that is %s', (_, source, wrong) => {
     expect(wrongWith(claim, document, writtenTests(source))).toEqual([wrong]);
   });
 
-  test('names a file that does not exist', () => {
+  test('is reported if it names a file that does not exist', () => {
     expect(wrongWith(claim, document, undefined)).toEqual(['there is no a.test.ts']);
   });
 
-  test('a sentence with a number or without exception that is not listed is reported', () => {
+  test('an unlisted sentence that has a number or allows no exception is reported', () => {
     expect(unlisted(document, ['never more than 5 s'])).toEqual([]);
     expect(unlisted(document, [])).toEqual(['It is never more than 5 s.']);
     const more = `${document}\n* It takes 3 minutes at night.\n* It always ends; nobody waits.\n\n| limit | 64 keys |\n`;

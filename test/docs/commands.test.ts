@@ -87,7 +87,7 @@ describe('the commands in the documentation', () => {
     expect(commands.length).toBeGreaterThan(80);
   });
 
-  test('runs every command in a test, or lists it with a reason', () => {
+  test('are all run by a test or listed with a reason', () => {
     const forgotten = commands.filter(
       (command) => runBy(command) === undefined && !NOT_EXECUTED.some(([what]) => what.test(command.line)),
     );

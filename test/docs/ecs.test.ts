@@ -14,7 +14,7 @@ const [container] = task.containerDefinitions;
 /** Seconds that a start may take by default. */
 const START_SECONDS = 120;
 
-test('the task definition and the service have the shape of the AWS SDK’s own types', async () => {
+test('the task definition and the service conform to the AWS SDK’s own types', async () => {
   mkdirSync(join(root, '.cache'), { recursive: true });
   const folder = mkdtempSync(join(root, '.cache', 'ecs-'));
   try {

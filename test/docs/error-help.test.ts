@@ -31,7 +31,7 @@ const classes = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
   ),
 );
 
-test.each(classes)('%s has as its help the address of the section for each of its kinds or reasons', (name, Class) => {
+test.each(classes)('%s has a help address that leads to the section for its kind or reason', (name, Class) => {
   const words = [...page.matchAll(new RegExp(`^### ${name}: (.*)$`, 'gm'))].map(({ 1: word = '' }) => word);
   for (const word of words.length === 0 ? [''] : words) {
     const error = new Class(word, { provider: 'local', operation: 'wrap' });

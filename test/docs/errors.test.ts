@@ -100,7 +100,7 @@ describe('the page on errors', () => {
 
   const withKinds = new Set(words.map((word) => word.split(':')[0]));
   const whole = sections.filter(({ title }) => !withKinds.has(title) && title !== 'health().lastError');
-  test.each(whole)('$title: has meaning, symptoms, causes, remedy, and who acts', ({ body }) => {
+  test.each(whole)('$title: states its meaning, symptoms, causes and remedy, and who acts', ({ body }) => {
     expect([...body.matchAll(/^\* \*\*([^*]+):\*\* \S/gm)].map(([, label]) => label)).toEqual(LABELS);
   });
 

@@ -55,7 +55,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
   ],
 };
 
-test.each(Object.entries(TOLD))('the example %s completes, and refuses replay and forgery', async (example, told) => {
+test.each(Object.entries(TOLD))('the example %s completes and refuses replays and forgeries', async (example, told) => {
   const { code, lines } = await type(commandOf(example));
   let left = [...lines];
   for (const line of told) {

@@ -78,7 +78,7 @@ describe('the Dockerfile of the keeper', () => {
     expect(execForm(instructions('RUN')[0] as JSONInstruction).slice(0, 3)).toEqual(['npm', 'ci', '--omit=dev']);
   });
 
-  test('runs as a user that is not root, by number, from before the entry point on', () => {
+  test('switches to a non-root user, given by number, before the entry point', () => {
     const [user] = instructions('USER');
     expect(argumentsOf(user)).toEqual(['1000']);
     expect(user?.getRange().start.line).toBeLessThan(dockerfile.getENTRYPOINTs()[0]?.getRange().start.line ?? 0);
@@ -124,7 +124,7 @@ describe('the Dockerfile of the keeper', () => {
 });
 
 describe('the deployment files of the keeper', () => {
-  test('the deployment files of the keeper have the shape of the vendors’ own types', async () => {
+  test('the deployment files of the keeper conform to the vendors’ own types', async () => {
     mkdirSync(join(root, '.cache'), { recursive: true });
     const folder = mkdtempSync(join(root, '.cache', 'keeper-'));
     try {
@@ -155,7 +155,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
   });
 
   test.each(CONTAINERS.filter(([file]) => file.endsWith('keeper.yaml')))(
-    '%s probes the port of the arguments, and does not use health for liveness',
+    '%s probes the port that its arguments set, and uses /livez for liveness',
     (_, container) => {
       const args = at(container, 'args') as readonly string[];
       expect(at(container, 'ports', 0, 'containerPort')).toBe(Number(args[args.indexOf('--health-port') + 1]));
@@ -195,7 +195,7 @@ describe('the Lambda function of the keeper', () => {
   const invoke = `import { handler } from ${JSON.stringify(pathToFileURL(join(project.cwd, 'keeper.mjs')).href)}; await handler();`;
   const run = (): Promise<Ended> => inProject(['--input-type=module', '--eval', invoke]);
 
-  test('the handler of the Lambda function is the one that the function names', () => {
+  test('the Lambda function names its handler, and the schedule names the function', () => {
     expect(FUNCTION['Handler']).toBe('keeper.handler');
     expect(at(SCHEDULE, 'Target', 'Arn')).toMatch(new RegExp(`:function:${String(FUNCTION['FunctionName'])}$`));
   });

@@ -64,7 +64,7 @@ describe('the manifests', () => {
     );
   });
 
-  test('creates the Secret without data, which servers would lose with each apply', () => {
+  test('creates the Secret without data, because each apply would reset the servers’ ring', () => {
     expect(Object.keys(one('Secret'))).toEqual(['apiVersion', 'kind', 'metadata', 'type']);
   });
 
@@ -75,7 +75,7 @@ describe('the manifests', () => {
     ]);
   });
 
-  test('gives the Role to the service account of the servers and of the Job', () => {
+  test('binds the Role to the service account of the servers and of the Job', () => {
     const binding = one('RoleBinding');
     expect(at(binding, 'roleRef', 'name')).toBe(one('Role').metadata.name);
     expect(at(binding, 'subjects')).toEqual([{ kind: 'ServiceAccount', name: account, namespace }]);
@@ -126,7 +126,7 @@ describe('the manifests', () => {
     }
   });
 
-  test('the startup probe allows a start to take as long as startTimeoutSeconds by default', () => {
+  test('the startup probe allows a start to take longer than the default of startTimeoutSeconds', () => {
     const [period, failures] = ['periodSeconds', 'failureThreshold'].map((name) =>
       Number(at(container('Deployment'), 'startupProbe', name)),
     );
@@ -137,7 +137,7 @@ describe('the manifests', () => {
     expect(guide).toContain(`\`/livez\`, for ${(period ?? 0) * (failures ?? 0)} s`);
   });
 
-  test('requests paths that the program of the guide answers, and does not use health for liveness', () => {
+  test('requests paths that the program in the guide answers, and uses /livez for liveness', () => {
     const probes = ['startupProbe', 'readinessProbe', 'livenessProbe'].map((probe) =>
       at(container('Deployment'), probe, 'httpGet'),
     );

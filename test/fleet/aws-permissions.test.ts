@@ -160,7 +160,7 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
     },
   );
 
-  test('a member without kms:GenerateDataKey works with the existing ring, also after rotate() is denied', async () => {
+  test('a member without kms:GenerateDataKey works with the existing ring, even after rotate() is denied', async () => {
     const { ring, token } = await foundRing();
     await withCodec({ keyWrapper: wrapperWith(['kms:Decrypt']), ring }, async (codec) => {
       await expect(codec.rotate()).rejects.toMatchObject({ kind: 'denied' });

@@ -63,7 +63,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     expect(codec.health().status).toBe('ok');
   });
 
-  test('tokens of up to 10 MB that name the real key are refused like any other, without a call (F30)', () => {
+  test('tokens of up to 10 MB that name the real key are refused like any others, without any call (F30)', () => {
     const { codec, counts } = target;
     const genuine = codec.seal(payload);
     expect(codec.unseal(genuine)).toEqual(payload);
@@ -86,7 +86,7 @@ describe('tokens that an attacker makes up (F5)', () => {
 });
 
 describe('a ring that rotates for seven years (F23)', () => {
-  test(`${ROTATIONS} rotations leave the document as short, and the keys as few, as the first hundred`, async () => {
+  test(`${ROTATIONS} rotations leave no longer document and no more keys than the first hundred`, async () => {
     const { codec, ring, clock } = target;
     const sizes: number[] = [];
     const keys: number[] = [];

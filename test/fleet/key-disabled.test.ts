@@ -180,7 +180,7 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
     },
   );
 
-  test('unreachable, reset or silent: sealing and unsealing stop within the outage limits, and all servers recover (F10)', async () => {
+  test('with an unreachable, resetting or silent KMS, sealing and unsealing stop within the outage limits, and all servers recover (F10)', async () => {
     const policy = shortOutagePolicy;
     const { unreachable, toleratedOutage } = kmsBounds(policy);
     const keyId = await createKey();

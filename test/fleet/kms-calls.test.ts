@@ -43,7 +43,7 @@ afterEach(async () => {
 });
 
 describe('a fleet on AWS KMS, through the real client', () => {
-  test('10 000 seals and unseals on two instances make only the first wrap and its unwraps', async () => {
+  test('10 000 seals and unseals on two instances need no KMS call beyond the first wrap and its unwraps', async () => {
     const { client, counts } = countingClient();
     const ring = memoryRing();
     const a = await start(client, ring);

@@ -150,7 +150,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     await until(async () => !(await scene.sealingKeys()).has(keyId), 2 * policy.refreshEverySeconds + 10);
   });
 
-  test.skipIf(!IS_PATIENT)('exits with code 1 if the store is rolled back during its whole wait', async (context) => {
+  test.skipIf(!IS_PATIENT)('exits with code 1 if its writes are rolled back until the wait ends', async (context) => {
     const scene = await Scene.start(context, 'never-kept');
     const [keyId = ''] = await scene.sealingKeys();
     const before = await scene.document();

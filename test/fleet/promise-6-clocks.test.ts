@@ -73,7 +73,7 @@ describe.each([
     document: () => readFile(path, 'utf8'),
     cases: [threeDays, eightHours],
   },
-])('one of four servers on $store, whose clock is wrong for two seconds', ({ isThere, ring, document, cases }) => {
+])('four servers on $store, one of them with a wrong clock for two seconds', ({ isThere, ring, document, cases }) => {
   const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
   const fleet = new Fleet(order);
   let culprit: Member;

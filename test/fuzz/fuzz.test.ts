@@ -14,7 +14,7 @@ const coverage = new Coverage();
 const parsers = await allParsers();
 afterAll(() => coverage.close());
 
-describe('bytes that an attacker chose neither crash nor block a parser, and it throws only its own errors (F5, F17, F18, F26, F30)', () => {
+describe('bytes that an attacker chose neither crash nor block a parser, which throws only its own errors (F5, F17, F18, F26, F30)', () => {
   test.for(parsers)(
     'bytes that an attacker chose neither crash nor block a parser, which throws only its own errors: $name',
     async (parser) => {
@@ -25,7 +25,7 @@ describe('bytes that an attacker chose neither crash nor block a parser, and it 
     },
   );
 
-  test.for(parsers)('$name is fuzzed behind its first check, with seeds that it accepts', async (parser) => {
+  test.for(parsers)('$name accepts a seed, so that fuzzing reaches past its first check', async (parser) => {
     const accepted: Uint8Array[] = [];
     for (const seed of parser.seeds) if (await accepts(parser, seed)) accepted.push(seed);
     expect(accepted).not.toEqual([]);
@@ -33,7 +33,7 @@ describe('bytes that an attacker chose neither crash nor block a parser, and it 
 });
 
 describe('the fuzzer', () => {
-  test('finds an exception that a parser may not throw', async () => {
+  test('finds an exception that a parser must not throw', async () => {
     expect(
       await whatFails((input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
     ).toContain('TypeError');
@@ -63,7 +63,7 @@ describe('the fuzzer', () => {
     expect(await whatFails(slow, 40)).toContain('took');
   });
 
-  test('ignores an input that took so long only once', async () => {
+  test('ignores an input that takes more than 50 ms only once', async () => {
     const slowOnce = { isDue: true };
     const slow = (): void => {
       const until = performance.now() + (slowOnce.isDue ? 60 : 0);

@@ -71,7 +71,7 @@ async function drain(fleet: Fleet, module: string, between: readonly Step[]): Pr
 }
 
 describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guide', () => {
-  test.each(Object.entries(EPHEMERAL))('no token fails, also after a step back: from %s', (_, module) =>
+  test.each(Object.entries(EPHEMERAL))('no token fails, even after a step back: from %s', (_, module) =>
     onFleet(async (fleet) => {
       const { first, second } = steps();
       const { failures } = await drain(fleet, module(), [second, first, second]);

@@ -39,7 +39,7 @@ function steps(mode: (typeof MODES)[number]) {
 }
 
 describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
-  test.each(MODES)('no user is asked again, also after a step back: %s', (mode) =>
+  test.each(MODES)('no user is asked again, even after a step back: %s', (mode) =>
     onFleet(randomBytes(32).toString('hex'), async (fleet) => {
       const { before, first, second, last } = steps(mode);
       for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -67,7 +67,7 @@ describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
   );
 });
 
-test('users must answer again without step 1, or with step 3 too early', () =>
+test('users must answer again if step 1 is skipped or step 3 comes too early', () =>
   onFleet(randomBytes(32).toString('hex'), async (fleet) => {
     const { before, first, second, last } = steps('encrypted');
     for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -88,7 +88,7 @@ interface Vector {
   readonly wire: string;
 }
 
-test.each(MODES)('tokens of mcp.d are accepted in steps 1 and 2, and not in step 3: %s', (mode) => {
+test.each(MODES)('tokens of mcp.d are accepted in steps 1 and 2, but not in step 3: %s', (mode) => {
   const path = new URL('../../vectors/mcp.d.json', import.meta.url);
   const all: readonly Vector[] = JSON.parse(readFileSync(path, 'utf8'));
   const made = all.filter(

@@ -66,7 +66,7 @@ function steps() {
 }
 
 describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () => {
-  test('no token fails, with a step back and TypeScript servers', () =>
+  test('no token fails, even after a step back and with TypeScript servers in the fleet', () =>
     onFleet(async (fleet) => {
       const { before, first, second, last, early, joining } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);

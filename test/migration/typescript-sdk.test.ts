@@ -33,7 +33,7 @@ function steps(wire: 'sealed' | 'signed') {
 }
 
 describe.concurrent('from a secret of the TypeScript SDK to a KMS, as in the guide', () => {
-  test.each(['sealed', 'signed'] as const)('no token fails, also after a step back: wire %s', (wire) =>
+  test.each(['sealed', 'signed'] as const)('no token fails, even after a step back: wire %s', (wire) =>
     onFleet(async (fleet) => {
       const { before, first, second, last } = steps(wire);
       for (let member = 0; member < 2; member++) await fleet.add(before);

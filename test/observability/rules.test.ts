@@ -39,7 +39,7 @@ test.each([
   ['a.duration', 's', 'histogram', 'a_duration_seconds'],
   ['a.seconds.left', 's', 'gauge', 'a_seconds_left'],
   ['a.size', 'By', 'counter', 'a_size_bytes_total'],
-] as const)('a collector translates %s in %s, a %s, to %s', (name, unit, kind, translated) => {
+] as const)('a collector translates %s with the unit %s, a %s, to %s', (name, unit, kind, translated) => {
   expect(otlpName({ name, unit, kind })).toBe(translated);
 });
 
@@ -133,7 +133,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(await runProgram(programs?.promtool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
     });
 
-    test('the alerts fire when they must, and not for a healthy fleet', async () => {
+    test('the alerts fire when they must, but not for a healthy fleet', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'sealring-rules-'));
       try {
         cpSync(RULES, join(folder, 'alerts.yml'));
@@ -148,7 +148,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       }
     });
 
-    test('every alert rule has a test that fires and one that does not', () => {
+    test('every alert rule has a test in which it fires and one in which it does not', () => {
       const tried = [...readFileSync(RULE_TESTS, 'utf8').matchAll(/alertname: (\w+)/g)].map(({ 1: name = '' }) => name);
       expect(names.filter((name) => tried.filter((other) => other === name).length < 2)).toEqual([]);
     });
@@ -172,7 +172,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
   });
 
   describe('the dashboard for Grafana', () => {
-    test('the dashboard has the shape of Grafana’s own types', async () => {
+    test('the dashboard conforms to Grafana’s own types', async () => {
       const folder = mkdtempSync(join(root, '.cache', 'grafana-'));
       try {
         // Texts of the file take the place of enum members.
@@ -211,7 +211,7 @@ export const dashboard: Json<Dashboard> = ${readFileSync(DASHBOARD, 'utf8')};
       expect(new Set(cells).size).toBe(cells.length);
     });
 
-    test('the query of every legend keeps its labels', () => {
+    test('every query keeps the labels that its legend shows', () => {
       for (const { title, targets = [] } of dashboard.panels) {
         for (const { expr, legendFormat } of targets) {
           const kept = readPromql(asked(expr)).labels;

@@ -74,7 +74,7 @@ interface Installed {
 describe.concurrent('a packed tarball in an empty project, with its peer dependencies only', () => {
   for (const folder of publishedFolders()) {
     const vendors = BRINGS[folder] ?? [];
-    test(`${folder} installs the SDK of ${vendors.join(', ') || 'no vendor'} and no other, no unknown install script, and free licences only; and it can be imported`, async () => {
+    test(`${folder} installs the SDK of ${vendors.join(', ') || 'no vendor'} and no other, has no unknown install script and only free licences, and can be imported`, async () => {
       const name = `@sealring/${folder}`;
       const project = join(temporary, folder);
       const ours = oursFor(folder);

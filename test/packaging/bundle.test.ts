@@ -62,7 +62,7 @@ describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderNam
     expect(kindsOf(await load(published, entry))).toEqual(kindsOf(await load(built, entry)));
   });
 
-  test('a published package has each class once, whichever entry point exports that', async () => {
+  test('a published package has each class only once, even if several entry points export it', async () => {
     const modules = await Promise.all(entries.map((entry) => load(published, entry)));
     const byName = new Map<string, Set<unknown>>();
     for (const [name, value] of modules.flatMap((module) => Object.entries(module))) {
@@ -91,7 +91,7 @@ describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderNam
   });
 });
 
-test('core is imported in less time than its modules one by one', () => {
+test('importing core takes less time than importing its modules one by one', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sealring-bundle-'));
   try {
     unpacked('core', folder);

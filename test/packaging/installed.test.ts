@@ -50,7 +50,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     const run = (program: string, env: NodeJS.ProcessEnv = {}) =>
       runtime.run(program, [], { cwd: project.folder, env: { ...process.env, ...env } });
 
-    test.each(['imports.mjs', 'requires.cjs'])('%s exports all that the API reports list', async (program) => {
+    test.each(['imports.mjs', 'requires.cjs'])('%s imports every export that the API reports list', async (program) => {
       const { output } = await run(program);
       const found: Record<string, string[]> = JSON.parse(linesOf(output).at(-1) ?? `nothing: ${output}`);
       expect(found).toEqual(surface);

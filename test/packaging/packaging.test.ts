@@ -44,7 +44,7 @@ test('every published package has the same scripts, and none that runs during an
   }
 });
 
-test('all packages have one version, one licence, and the oldest Node that was tested or a newer one', () => {
+test('all packages have the same version and licence, and require the oldest tested Node or a newer one', () => {
   expect(new Set(published.map(({ manifest }) => manifest.version)).size).toBe(1);
   for (const { manifest } of published) {
     expect(manifest.license, manifest.name).toBe('Apache-2.0');

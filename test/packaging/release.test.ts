@@ -54,13 +54,13 @@ describe('the release workflow', () => {
     expect(workflow.jobs['verify']?.steps.at(-1)?.run).toBe('.ci/run');
   });
 
-  test('names every action by its commit, with the version beside it', () => {
+  test('pins every action to a commit, with the version in a comment', () => {
     const named = [...source.matchAll(/uses: (.*)/g)].map(([, what]) => what ?? '');
     expect(named.length).toBe(steps.filter(({ uses }) => uses !== undefined).length);
     for (const what of named) expect(what).toMatch(/^actions\/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
-  test('leaves no credentials behind, has no secret, and runs no script of a dependency', () => {
+  test('leaves no credentials behind, uses no secret, and runs no install script of a dependency', () => {
     const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
     for (const { with: options } of checkouts) expect(options?.['persist-credentials']).toBe(false);
     expect(source).not.toMatch(/secrets\./);
@@ -139,7 +139,7 @@ test('a package is published once and publicly, after its dependencies, and publ
   expect(published).toEqual(['@sealring/core public', '@sealring/mcp public']);
 });
 
-test('the bill of materials of a package lists its dependencies by version, digest and licence, and nothing of this machine', async () => {
+test('the bill of materials of a package lists its dependencies by version, digest and licence, and nothing about this machine', async () => {
   const folder = join(temporary, 'sbom');
   const { code, output } = await runProgram(process.execPath, [join(root, 'scripts', 'sbom.mjs'), folder, 'mcp']);
   expect(output).toMatch(/^sealring-mcp-\S+\.cdx\.json: \d+ components\n$/);

@@ -34,7 +34,7 @@ const SDKS = publishedFolders()
 /** The lowest version of a range, which is the first that the range names. */
 const LOWEST = Object.fromEntries(SDKS.map(({ name, range }) => [name, /\d+\.\d+\.\d+/.exec(range)?.[0] ?? '']));
 
-test.each(SDKS)('$folder accepts $name as a peer, from a whole version on', ({ folder, name, current }) => {
+test.each(SDKS)('$folder accepts $name as a peer from a full version number on', ({ folder, name, current }) => {
   expect(manifestOf(folder).dependencies?.[name]).toBeUndefined();
   expect(LOWEST[name]).toMatch(/^\d+\.\d+\.\d+$/);
   // The other end of the range is the version of every other test.
@@ -61,7 +61,7 @@ describe('with the lowest version of every vendor SDK', () => {
     expect(Object.fromEntries(installed)).toEqual(LOWEST);
   });
 
-  test('programs compile, two members share a ring by every store and a key by every KMS, and no stale write succeeds', async () => {
+  test('programs compile, two members share a ring in every store and a key in every KMS, and no stale write succeeds', async () => {
     const options = { module: 'NodeNext', moduleResolution: 'NodeNext', skipLibCheck: true, out: 'built' };
     expect(await project.compile(typescript, options)).toMatchObject({ code: 0, output: '' });
     const list = services.list();
@@ -79,7 +79,7 @@ describe('with the lowest version of every vendor SDK', () => {
     expect(outcomes).toHaveLength(list.length);
   });
 
-  test('the SDK of S3 sends the condition of a write', async () => {
+  test('the S3 SDK sends the condition of a write', async () => {
     writeFileSync(join(project.folder, 'condition.mjs'), CONDITION);
     const { output } = await runProgram(process.execPath, ['condition.mjs'], { cwd: project.folder });
     expect(output).toContain('"e"');

@@ -52,7 +52,7 @@ async function crossing(sealer: ServerProcess, opener: ServerProcess, argumentsT
   return 'refused';
 }
 
-test('servers treat arguments that JSON.parse changes as the table in the guide states', async () => {
+test('servers follow the table in the guide for arguments that JSON.parse changes', async () => {
   const { serve } = fleet();
   const typescript = await serve('typescript', 'typescript 1');
   const python = await serve('python', 'python 1');

@@ -141,7 +141,7 @@ describe.each([
   ['Google Cloud Storage', inCloudStorage],
   ['Azure Blob Storage', inBlobStorage],
 ] as const)('a ring in %s', (_, make) => {
-  test('Python and TypeScript members share a ring that either created, write it at once, and write back what was lost', async () => {
+  test('Python and TypeScript members share a ring that either created, write it concurrently, and restore a lost one', async () => {
     for (const first of ['TypeScript', 'Python'] as const) {
       const place = await make();
       const theirs = pythonMember(place.python);

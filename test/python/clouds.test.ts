@@ -140,7 +140,7 @@ describe.each([
   ['HashiCorp Vault Transit, with a client of the caller', () => vaultKey('vault-client')],
   ['AWS KMS', awsKey],
 ] as const)('a ring under %s', (_, key) => {
-  test('a ring that TypeScript created is read and rotated by Python, and a ring that Python created by TypeScript', async () => {
+  test('each language reads and rotates a ring that the other created', async () => {
     const { keyWrapper, python: told } = await key();
     for (const first of ['TypeScript', 'Python'] as const) {
       const path = join(folder, `${++rings}.ring`);

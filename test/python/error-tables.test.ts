@@ -77,7 +77,7 @@ test.each(Object.entries(PACKAGES))(
   600_000,
 );
 
-test('a start waits as long for a code in both languages', async () => {
+test('a start waits the same time after an error code in both languages', async () => {
   const inner = await innerModule('core/src/adapter/lasting-failures.ts');
   const patienceWith = Reflect.get(inner, 'patienceWith') as (code: string) => string;
   const theirs = (await printed(

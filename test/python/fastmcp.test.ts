@@ -217,7 +217,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
     ['fastmcp', 'typescript'],
     ['typescript', 'fastmcp'],
   ] as const)(
-    'a state of %s is refused on %s for another user, other arguments or another token',
+    'a state from %s is refused on %s for another user, for other arguments and if it was changed',
     async (first, second) => {
       const [ada, url] = [signedIn('ada'), urls[second]];
       const requestState = await sealedBy(urls[first], ada);
@@ -311,7 +311,7 @@ function ourPrincipalOf(claims: object, only?: readonly string[]): string | null
 }
 
 describe('authInfoOf', () => {
-  test('gives the principal that FastMCP gives, for every claim set of strings', async () => {
+  test('gives the same principal as FastMCP for every set of string claims', async () => {
     const theirs = await principalsOf(SAME);
     expect(theirs.map(({ JWTVerifier }) => JWTVerifier)).not.toContain(null);
     expect(SAME.map((claims) => ourPrincipalOf(claims))).toEqual(theirs.map(({ JWTVerifier }) => JWTVerifier));

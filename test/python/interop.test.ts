@@ -108,7 +108,7 @@ async function exchange(member: KmsCodec, readers: readonly PythonProcess[]): Pr
   return keys;
 }
 
-test('each language unseals tokens of the other, in both formats, through rotations, an emergency and a revocation (F8)', async () => {
+test('each language unseals the other’s tokens, in both formats, through rotations, one in an emergency, and a revocation (F8)', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const readers = [await fleet.started(), await fleet.started({ format: 'python' })];
@@ -153,7 +153,7 @@ test('each language unseals tokens of the other, in both formats, through rotati
   expect(keys[sealingKeyOf(before)]).toBe('revoked');
 });
 
-test('both languages refuse a token of another purpose, and a relabelled one', async () => {
+test('both languages refuse a token that was sealed for another purpose', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const reader = await fleet.started();
@@ -164,7 +164,7 @@ test('both languages refuse a token of another purpose, and a relabelled one', a
   expect(() => member.unseal(theirs)).toThrow(expect.objectContaining({ reason: 'authentication failed' }));
 });
 
-test('a ring of another name shares nothing, with the same KMS key (F25)', async () => {
+test('a ring of another name shares nothing, even with the same KMS key (F25)', async () => {
   const fleet = new Fleet();
   const orders = new Fleet();
   await fleet.member();
@@ -181,7 +181,7 @@ test('a ring of another name shares nothing, with the same KMS key (F25)', async
   await expect(fleet.reader({ ring: { path: orders.path } }).start()).rejects.toMatchObject({ kind: 'corrupt' });
 });
 
-test('a ring that was created by an attacker who may wrap and write is not adopted, and a member restores the ring (F26)', async () => {
+test('a reader rejects a ring created by an attacker who can wrap and write, and recovers with the right ring (F26)', async () => {
   const fleet = new Fleet();
   const elsewhere = new Fleet();
   const member = await fleet.member();
@@ -200,7 +200,7 @@ test('a ring that was created by an attacker who may wrap and write is not adopt
   expect(await reader.health()).toMatchObject({ status: 'ok', lastError: null });
 });
 
-test('a ring that was rolled back or deleted removes nothing, and a member writes it back (F26, F31)', async () => {
+test('members lose no key or revocation if the ring is rolled back or deleted, and restore it (F26, F31)', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const reader = await fleet.started();
@@ -243,7 +243,7 @@ test('a reader that starts first waits for a member to create the ring', async (
   expect((await exchange(member, [reader])).size).toBe(1);
 });
 
-test('each language unwraps a local wrap of the other', async () => {
+test('each language unwraps a data key that the other wrapped locally', async () => {
   const masterKey = randomBytes(32);
   const wrapper = localKeyWrapper({ masterKey });
   const context = {

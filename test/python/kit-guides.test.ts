@@ -44,7 +44,7 @@ test.each([
   ['key-wrapper', 'my-python-kms/service.py', 'WRAP-CONTEXT-BINDS', 'b"1" + context', 'b"1"'],
   ['ring-store', 'my-python-store/backend.py', 'RING-STALE-LOSES', ' AND revision = ?', ' AND ? IS NOT NULL'],
 ] as const)(
-  'the guide in Python leads to a %s that is checked, and to a broken one that is found',
+  'the guide in Python leads to a %s that passes the kit, and the kit finds a fault in a broken one',
   async (name, file, foundBy, sound, broken) => {
     const guide = readFileSync(join(root, `docs/guides/write-your-own-${name}.md`), 'utf8');
     const commands = fencesOf(guide, 'sh').flatMap((text) => text.trim().split('\n'));

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the wheel has the package, its types and its licence, and no test', async () => {
+test('the wheel has the package, its types and its licence, but no tests', async () => {
   const { output } = await run(installed.python, ['-m', 'zipfile', '-l', installed.wheel]);
   const files = output.split('\n').flatMap((line) => /^(\S+\/\S+)/.exec(line)?.[1] ?? []);
   expect(basename(installed.wheel)).toBe('sealring-0.1.0-py3-none-any.whl');
@@ -102,7 +102,7 @@ test('the README has examples that can run', () => {
   expect(fences.filter(({ runs }) => runs).length).toBeGreaterThan(0);
 });
 
-test.each(fences)('the code at $place has correct types, and runs if it can', async ({ place, code, runs }) => {
+test.each(fences)('the code at $place type-checks, and runs unless marked no-run', async ({ place, code, runs }) => {
   const file = join(folder, `${place.replaceAll(/[^A-Za-z0-9]+/g, '_')}.py`);
   writeFileSync(file, code);
   const types = ['--strict', `--cache-dir=${join(folder, 'mypy')}`, '--python-executable', installed.python];

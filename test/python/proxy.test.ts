@@ -83,7 +83,7 @@ describe.each(['json', 'sse'])('a Python server behind sealring proxy that answe
     expect((await fetch(`${await proxy.origin()}/mcp`, post)).status).toBe(400);
   });
 
-  test('a Python server has no hole behind the proxy, and all of them without the proxy', async () => {
+  test('the probe finds every hole in a Python server without the proxy, and none behind it', async () => {
     await using proxy = proxied();
     expect(await verdicts(`${server.address}/mcp`)).toEqual({
       code: 1,

@@ -135,7 +135,7 @@ async function live(member: KmsCodec, readers: readonly PythonProcess[]): Promis
   }
 }
 
-test('a reader reads a ring in S3 with AWS KMS, with a reader’s permissions', async () => {
+test('a reader reads a ring in S3 under an AWS KMS key with only a reader’s permissions', async () => {
   await s3.send(new CreateBucketCommand({ Bucket: 'rings' }));
   const { KeyMetadata } = await kms.send(new CreateKeyCommand({}));
   const keyId = KeyMetadata?.Arn ?? '';
@@ -159,7 +159,7 @@ test('a reader reads a ring in S3 with AWS KMS, with a reader’s permissions', 
   await expect(elsewhere.start()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
 });
 
-test('a reader reads a ring in Redis, with a reader’s permissions', async () => {
+test('a reader reads a ring in Redis with only a reader’s permissions', async () => {
   const client = createClient({ url: redis.address });
   await client.connect();
   closing.push(() => client.close());

@@ -86,7 +86,7 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
     expect(new Set(node.health().keys.map(({ id }) => id))).toEqual(new Set([ofOne.slice(4, 16)]));
   });
 
-  test('a Worker without requests for longer than sealOutage serves the next one, with a key that it did not know', async () => {
+  test('a Worker without requests for longer than sealOutage serves the next request, even with a key that is new to it', async () => {
     const [one, other] = workers;
     await ask(one, '/keys');
     await node.rotate({ emergency: true });

@@ -90,7 +90,7 @@ describe('adversary plays', () => {
 });
 
 describe('the oracle is tested by mutants', () => {
-  test.each(MUTANTS)('$name can be applied: its text is in core once', ({ edits }) => {
+  test.each(MUTANTS)('$name can be applied, because core has each text that it replaces exactly once', ({ edits }) => {
     for (const { file, from, to } of edits) {
       expect(readFileSync(new URL(file, CORE), 'utf8').split(from), file).toHaveLength(2);
       expect(to).not.toBe(from);
@@ -125,7 +125,7 @@ describe('the oracle is tested by mutants', () => {
     expect(searches).toContain(`${caught?.search ?? 'nothing'} ${caught?.seed ?? 0}`);
   });
 
-  test('the record has the mutants of the list, in its order', () => {
+  test('the record has the same mutants as the list, in the same order', () => {
     expect(Object.keys(record)).toEqual(MUTANTS.map(({ name }) => name));
   });
 });

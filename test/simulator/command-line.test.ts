@@ -17,7 +17,7 @@ test.each([
   [['--adversary', 'W', '--seeds', '5-1'], "'--seeds <A-B>' argument '5-1'", 'two numbers, A-B'],
   [['--mutants', 'none-such'], "'--mutants [names]' argument 'none-such'", 'no mutant "none-such"'],
   [['--hours', '5'], "unknown option '--hours'", ''],
-])('the simulator rejects %j in one line with option and value', async (args, named, bounds) => {
+])('the simulator rejects %j in one line that names the option and the value', async (args, named, bounds) => {
   const { code, output } = await run(args);
   expect(code).toBe(2);
   expect(output).toContain(named);

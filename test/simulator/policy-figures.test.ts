@@ -91,7 +91,7 @@ describe('the figures that the command line gives for a policy', () => {
     { keyVersionEverySeconds: 300, kmsCheckEverySeconds: 600 },
     { keyVersionEverySeconds: 0, refreshEverySeconds: 120 },
   ];
-  test.each(policies)('the figures match the calls within a tenth: %j', async (policy) => {
+  test.each(policies)('the figures are within a tenth of the calls that a fleet makes: %j', async (policy) => {
     const world = await fleet(policy);
     const { kms, store, timeline } = world;
     const before = { kms: kms.total - kms.looks, looks: kms.looks, reads: store.calls.read };
@@ -119,7 +119,7 @@ describe('the figures that the command line gives for a policy', () => {
     end(world);
   });
 
-  test('the figures hold for an outage of the KMS that is too long: sealing stops within the bounds, and unsealing continues (F10)', async () => {
+  test('the figures hold in a KMS outage that exceeds them: sealing stops within the bounds, and unsealing continues (F10)', async () => {
     const world = await fleet();
     const { kmsOutage, sealOutage } = policyFigures({});
     world.kmsFails('unavailable', 7_000 * SECOND);
@@ -131,7 +131,7 @@ describe('the figures that the command line gives for a policy', () => {
     end(world);
   });
 
-  test('the figures hold for an outage of the store that is too long: sealing stops too', async () => {
+  test('the figures hold in a store outage that exceeds them: sealing stops within the bound', async () => {
     const world = await fleet();
     const { storeOutage } = policyFigures({});
     world.storeFails(25_000 * SECOND);

@@ -23,7 +23,7 @@ test('a fleet with all faults at once loses no valid token and keeps one ring', 
 test.each([
   ['ends long after', 'kms-outage-at-rotation'],
   ['ends while members wait their turn for', 'kms-outage-until-rotation'],
-])('a large fleet whose KMS outage %s a rotation makes few keys for it (F7)', async (_, faults) => {
+])('a large fleet makes few keys for a rotation if a KMS outage %s that rotation (F7)', async (_, faults) => {
   // Calls of half a second represent a larger fleet. A key every 8 h, so that the rotation comes soon.
   const options = { ...usualWorld(1, 0.4, 1_000), quantumMs: 500, policy: { rotateEverySeconds: 28_800 } };
   const report = await simulate(options, [faults]);
@@ -33,7 +33,7 @@ test.each([
 });
 
 describe('the documented bounds hold (F10)', () => {
-  test('a key that is disabled at a reachable KMS seals last within 980 s, and unseals last within 1 580 s', async () => {
+  test('a key that is disabled at a reachable KMS stops sealing within 980 s, and unsealing within 1 580 s', async () => {
     const { bounds } = await simulate(usualWorld(3, 8, 20), ['key-disabled']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(300);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(980);
@@ -41,14 +41,14 @@ describe('the documented bounds hold (F10)', () => {
     expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(980 + 600 + 300);
   });
 
-  test('a key that is disabled while members are cut off from the KMS seals last within 3 600 s', async () => {
+  test('a key that is disabled while members are cut off from the KMS stops sealing within 3 600 s', async () => {
     const { bounds } = await simulate(usualWorld(5, 8, 20), ['key-disabled-at-partition']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(980);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(3_600);
     expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(3_600 + 3_600 + 2 * 600);
   });
 
-  test('members that read the ring seal nothing with a key from 380 s after its revocation', async () => {
+  test('members that read the ring stop sealing with a key within 380 s of its revocation', async () => {
     const { bounds } = await simulate(usualWorld(5, 4, 20), ['revocation']);
     expect(bounds.lastSealWithRevokedSeconds).toBeGreaterThan(60);
     expect(bounds.lastSealWithRevokedSeconds).toBeLessThanOrEqual(380);
@@ -78,7 +78,7 @@ test('equal options give equal runs', async () => {
   expect(second.tokens).toEqual(first.tokens);
 });
 
-test('the oracle can fail: it catches a member that refuses a valid token', async () => {
+test('the oracle catches a member that refuses a valid token, refuses to seal or throws another error', async () => {
   const { violations } = await simulate(usualWorld(1, 1), ['quiet'], {
     onBegin: ({ members, timeline }) => {
       const failing = (error: Error) => (): never => {

@@ -37,7 +37,7 @@ async function redeemedOn(urls: readonly string[]): Promise<number> {
 }
 
 test.each(['redis', 'postgres', 'dynamodb'] as const)(
-  `one of ${REDEMPTIONS} concurrent redemptions of a token over ${PROCESSES} processes on %s succeeds, and none with the store down`,
+  `exactly one of ${REDEMPTIONS} concurrent redemptions of a token over ${PROCESSES} processes on %s succeeds, and none while the store is down`,
   async (store) => {
     const engine = await engines[store](closing);
     const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };

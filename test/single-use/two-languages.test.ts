@@ -44,7 +44,7 @@ describe.each(STORES)('on %s', (store) => {
     for (const stop of stopping.toReversed()) await stop();
   });
 
-  test(`one of ${REDEMPTIONS} concurrent redemptions over two processes of each language succeeds`, async () => {
+  test(`only one of ${REDEMPTIONS} concurrent redemptions over two processes of each language succeeds`, async () => {
     for (const url of urls) {
       const token = await mint(url);
       const calls = Array.from({ length: REDEMPTIONS }, (_, at) => call(urls[at % urls.length] ?? '', token));
@@ -56,7 +56,7 @@ describe.each(STORES)('on %s', (store) => {
     }
   });
 
-  test('a server of one language whose clock is 290 s behind refuses what a server of the other redeemed (F48)', async () => {
+  test('a server in one language whose clock is 290 s behind refuses a token redeemed in the other language (F48)', async () => {
     const redeemed = async (slow: Language, fast: Language): Promise<void> => {
       const timed = { ...settings, ttlSeconds: 290 + LIFE_SECONDS };
       const behind = await serve(slow, timed);

@@ -73,7 +73,7 @@ describe.skipIf(moto === undefined)('DynamoDB with IAM policies', () => {
     await expect(rings['stranger']?.write('z', { expected: 'x' })).rejects.toMatchObject(denied);
   });
 
-  test('PutItem is enough to claim, and nothing is claimed without it', async () => {
+  test('the permission PutItem is sufficient and necessary for a claim', async () => {
     const expiresAt = new Date(Date.now() + 60_000);
     expect(await claims['writer']?.claim('id', expiresAt)).toBe(true);
     expect(await claims['writer']?.claim('id', expiresAt)).toBe(false);

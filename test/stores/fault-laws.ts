@@ -49,7 +49,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       return started;
     }
 
-    test('a server that is killed and started again is used again', async () => {
+    test('the store works again once its killed server is restarted', async () => {
       const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       await server().kill();
@@ -68,7 +68,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect((await store.read())?.document).toBe('after');
     });
 
-    test('a server that dies and comes back under load costs unavailable calls and no acknowledged write', async () => {
+    test('a server that restarts under load makes calls unavailable, but loses no acknowledged write', async () => {
       const name = `load-${Date.now()}`;
       const stores = [1, 2, 3].map(() => open({ callTimeoutSeconds: 1 }, name));
       const ended = new AbortController();
@@ -125,7 +125,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(await store.read()).toEqual({ document: 'before', revision });
     });
 
-    test('an abort returns to the caller immediately', async () => {
+    test('an aborted call returns to the caller immediately', async () => {
       const store = open({ callTimeoutSeconds: 60 });
       await store.write('x', { expected: undefined });
       server().freeze();
@@ -158,7 +158,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       }
     });
 
-    test('a network that is cut is unavailable until it is restored (F9)', async () => {
+    test('calls fail as unavailable while the network is cut, and succeed once it is restored (F9)', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 1, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });
@@ -175,7 +175,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(await store.read()).toEqual({ document: 'x', revision });
     });
 
-    test('a slow network fails no call', async () => {
+    test('a slow network makes no call fail', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 5, port: network.port });
       network.delay(60);
@@ -184,7 +184,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('a lost answer is unavailable, and a read shows whether the write succeeded (F29)', async () => {
+    test('a call without an answer is unavailable, and a read shows whether a write succeeded (F29)', async () => {
       const network = await proxy();
       const name = `half-open-${Date.now()}`;
       const [near, far] = [
@@ -208,7 +208,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
     });
 
     test.skipIf(target.hasPush === false)(
-      'push resumes after the server was away, and reports what may have been missed',
+      'push resumes once the server is back, and notifies of changes that may have been missed',
       async () => {
         const name = `push-${Date.now()}`;
         const [store, other] = [open({ callTimeoutSeconds: 2 }, name), open({ callTimeoutSeconds: 2 }, name)];

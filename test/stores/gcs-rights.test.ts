@@ -96,7 +96,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
 
   const without = (permission: Permission) => ringOf(ROLES.member.filter((held) => held !== permission));
 
-  test('the permissions of the README are enough for a member, a rotator and a reader, and a reader writes nothing', async () => {
+  test('the permissions in the README are sufficient for a member, a rotator and a reader, and do not let a reader write', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     const [member, rotator, reader] = [ringOf(ROLES.member), ringOf(ROLES.rotator), ringOf(ROLES.reader)];
     expect(await member.read()).toBeUndefined();
@@ -111,7 +111,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await member.read()).toEqual(stored);
   });
 
-  test('a member without any one of the permissions is denied, and never gets the answer that there is no ring (F9)', async () => {
+  test('a member that lacks one of the permissions is denied, and no answer suggests that there is no ring (F9)', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.list').read()).rejects.toMatchObject(failed('denied'));

@@ -160,7 +160,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.remove()).toMatchObject(missing);
     });
 
-    test('an object can be created once', async () => {
+    test('an object can be created only once', async () => {
       const object = talk();
       expect(await object.create({ data: { ring: base64('x') } })).toMatchObject({
         status: 201,
@@ -187,7 +187,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await patch('0', 'four')).toMatchObject({ status: 200, data: { ring: base64('four') } });
     });
 
-    test('a patch that changes nothing keeps the version, and an annotation that changes gives a new one', async () => {
+    test('a patch that changes nothing keeps the version, but a changed annotation results in a new one', async () => {
       const object = talk();
       const { version } = await object.create({ data: { ring: base64('x') } });
       expect((await object.patch({ data: { ring: base64('x') } })).version).toBe(version);
@@ -234,7 +234,7 @@ describe.each(servers)('answers of %s', (_, api) => {
     test.each([
       ['secrets', 'Secret', 'data'],
       ['configmaps', 'ConfigMap', '[]'],
-    ] as const)('%s hold 1 MiB of data together', async (resource, kind, field) => {
+    ] as const)('the entries of %s hold at most 1 MiB in total', async (resource, kind, field) => {
       const object = talk(resource);
       const largest = resource === 'secrets' ? base64(MAX_DATA_BYTES) : 'a'.repeat(MAX_DATA_BYTES);
       expect(await object.create({ data: { theirs: largest } })).toMatchObject({ status: 201 });
@@ -242,7 +242,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.patch({ data: { ring: base64('x') } })).toMatchObject(tooLong);
     });
 
-    test('a request over 3 MiB is too large', async () => {
+    test('a request of more than 3 MiB is refused as too large', async () => {
       // Slightly more than the limit: a server may answer a larger body with a reset before it has read it.
       expect(await talk().create({ data: { ring: base64(2_360_000) } })).toMatchObject(
         refused(413, 'RequestEntityTooLarge'),
@@ -260,21 +260,21 @@ describe.each(servers)('answers of %s', (_, api) => {
       );
     });
 
-    test('a read in a missing namespace reports a missing object, and a create a missing namespace', async () => {
+    test('in a missing namespace, a read reports a missing object, but a create the missing namespace', async () => {
       const object = talk('secrets', 'nowhere');
       expect(await object.get()).toMatchObject(refused(404, 'NotFound', `secrets/${object.name}`));
       expect(await object.create()).toMatchObject(refused(404, 'NotFound', 'namespaces/nowhere'));
     });
 
-    test('a path without a resource is 404 without a Status', async () => {
+    test('a path without a resource is answered with 404 and no Status', async () => {
       expect(await talk().ask('GET', '/nothing')).toMatchObject({ status: 404, kind: 'undefined' });
     });
 
-    test('an unknown token is Unauthorized', async () => {
+    test('a request with an unknown token is Unauthorized', async () => {
       expect(await talk().get('unknown')).toMatchObject(refused(401, 'Unauthorized'));
     });
 
-    test('permissions count by verb, resource, name and namespace', async () => {
+    test('a permission applies only to its verb, resource, name and namespace', async () => {
       const object = talk();
       await object.create();
       const token = await grant([`get secrets/${object.name}`, `watch secrets/${object.name}`]);
@@ -292,7 +292,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await elsewhere.get(token)).toMatchObject(refused(403, 'Forbidden', `secrets/${elsewhere.name}`));
     });
 
-    test('the permission to create has no name', async () => {
+    test('a permission to create applies to every name', async () => {
       const object = talk();
       const token = await grant(['create secrets/', `get secrets/${object.name}`]);
       expect(await talk().create({}, token)).toMatchObject({ status: 201 });
@@ -311,7 +311,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.watch('&resourceVersion=0')).toEqual(['ADDED', INITIAL_END]);
     });
 
-    test('a watch from a version gives what came after it, of this object only', async () => {
+    test('a watch from a version delivers the later events of this object only', async () => {
       const object = talk();
       const { version } = await object.create();
       await object.patch({ data: { ring: base64('x') } });
@@ -324,11 +324,11 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(events).toEqual(['MODIFIED', 'MODIFIED', 'DELETED', 'ADDED']);
     });
 
-    test('a watch from a text that is not a version is an error of the server', async () => {
+    test('a watch from a text that is not a version is answered with a server error', async () => {
       expect(await talk().watch('&resourceVersion=abc')).toEqual(['500']);
     });
 
-    test('a watch of an object in no namespace is silent', async () => {
+    test('a watch of an object in a missing namespace delivers no change', async () => {
       const { length } = (await talk('secrets', 'nowhere').watch('')).filter((event) => event !== INITIAL_END);
       expect(length).toBe(0);
     });

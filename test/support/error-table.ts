@@ -26,7 +26,7 @@ export function testErrorTable(
 ): void {
   const listed = rows.flatMap(([kind, codes, status]) => codes.split(/\s+/).map((code) => ({ code, kind, status })));
 
-  test.each(listed)('$code is $kind, with our own message, and under no other status if it has one (F9)', (row) => {
+  test.each(listed)('$code is $kind, with our own message, and only under its own status if it has one (F9)', (row) => {
     const { code, kind, status } = row;
     const detail = expect.stringMatching(new RegExp(`^\\w.{9,} \\(${code}\\)$`));
     for (const failure of classify(code, status ?? 403)) expect(failure).toEqual({ kind, serviceCode: code, detail });
@@ -47,7 +47,7 @@ export function testErrorTable(
         expect(failure).toEqual({ kind: statuses[status] ?? 'unavailable', detail });
   });
 
-  test.each(NO_STATUS)('the status %o under an unknown code is unavailable', (status) => {
+  test.each(NO_STATUS)('an unknown code with the status %o is classified as unavailable', (status) => {
     for (const failure of classify('Novelty', status))
       expect(failure).toEqual({ kind: 'unavailable', detail: 'the call failed' });
   });

@@ -142,7 +142,7 @@ function testRoles(deployment: Deployment): () => string {
     expect(member.health().keys).toHaveLength(2);
   });
 
-  test('`sealring doctor` finds no error in a container of a member, and the missing permissions in one of a reader', async () => {
+  test('`sealring doctor` finds no error with a member’s credentials, and reports the permissions that a reader’s lack', async () => {
     const examine = (role: Role): Promise<Ended> => {
       const { accessKeyId, secretAccessKey } = deployment.clients[role].credentials;
       const env = {
@@ -160,7 +160,7 @@ function testRoles(deployment: Deployment): () => string {
     expect(lacking).toMatchObject({ code: 1, output: expect.stringContaining('kms:GenerateDataKey') });
   });
 
-  test('a reader unseals, and may not rotate', async () => {
+  test('a reader unseals tokens, but is not allowed to rotate the ring', async () => {
     expect(await deployment.open(token)).toEqual(payload);
     await using meddler = await deployment.codec('reader', { create: 'never' });
     await expect(meddler.rotate()).rejects.toMatchObject({ name: 'KeyWrapperError', ...denied });
@@ -221,7 +221,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
 
     const tokenOf = testRoles(deployment);
 
-    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with the permissions of a reader', async () => {
+    test('`npm start -- --kms aws` works with the module’s outputs and a member’s permissions, but not with a reader’s permissions', async () => {
       const { keyId, ringName } = deployment.outputs.codec_options;
       const args = ['--kms', 'aws', '--key-id', keyId, '--ring-name', ringName, '--endpoint', address];
       const start = (role: Role) => {
@@ -237,7 +237,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     // In DynamoDB only a condition keeps a reader who claims tokens from writing the ring, and moto supports none.
-    test('a reader may not write the ring', async () => {
+    test('a reader is not allowed to write the ring', async () => {
       const store = deployment.store('reader');
       const { document = '', revision } = (await store.read()) ?? {};
       const refused = { name: 'RingStoreError', ...denied };
@@ -276,7 +276,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     test(
-      'drill: after everything is destroyed, the ring stays, the key waits 30 days, and a rescuer restores it',
+      'drill: terraform destroy leaves the ring, and for 30 days a rescuer can restore the key',
       async () => {
         const { keyId } = deployment.outputs.codec_options;
         await liftPolicies(address);
@@ -306,7 +306,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     );
 
     test(
-      'a trial is destroyed completely, and its key waits for its deletion',
+      'terraform destroy removes a trial in S3 except for its key, which is pending deletion',
       async () => {
         await liftPolicies(address);
         // moto fails when Terraform empties a bucket with versions.
@@ -341,7 +341,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     test(
-      'a trial is destroyed completely, and its key waits for its deletion',
+      'terraform destroy removes a trial in DynamoDB except for its key, which is pending deletion',
       async () => {
         await liftPolicies(address);
         await deployment.terraform('destroy', TRIAL, '-auto-approve');

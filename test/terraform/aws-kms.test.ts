@@ -85,7 +85,7 @@ describe('the invariants of policies', () => {
     ['the account', { ...right, Principal: { AWS: [HOLDERS.member, ROOT] } }],
     ['every item', item],
     ['a foreign item', { ...item, Condition: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': ['ring#x'] } } }],
-  ])('the invariants of policies find %s', (_name, statement) => {
+  ])('the invariants of policies reject a statement with %s', (_name, statement) => {
     expect(faults(statement)).toHaveLength(1);
   });
 });
@@ -140,7 +140,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     }
   });
 
-  test.each(ROLES)('the key allows a %s what its policy grants, and no one else', (role) => {
+  test.each(ROLES)('the key policy allows a %s what its policy allows, in statements for no one else', (role) => {
     const ofRole = policyIn('s3', 'key_policy').Statement.filter(
       ({ Principal }) => Principal !== '*' && Principal?.AWS.includes(HOLDERS[role]),
     );
@@ -149,7 +149,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     expect(allowed({ Version: '', Statement: ofRole })).toEqual(keyActions);
   });
 
-  test('the key’s administrators and rescuers may not use it', () => {
+  test('the key’s administrators and rescuers are not allowed to use it', () => {
     const users = policyIn('s3', 'key_policy').Statement.filter(usesKey);
     const { member, reader, rotator } = HOLDERS;
     expect(users.map(({ Principal }) => Principal)).toEqual([member, reader, rotator].map((arn) => ({ AWS: [arn] })));
@@ -176,7 +176,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     }
   });
 
-  test('the bucket refuses an unencrypted connection, and an unconditional write of a ring', () => {
+  test('the bucket refuses unencrypted connections and unconditional writes of a ring', () => {
     expect(policyIn('s3', 'bucket_policy').Statement).toMatchObject([
       { Effect: 'Deny', Principal: '*', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
       {

@@ -66,7 +66,7 @@ describe('the module terraform/azure-key-vault', () => {
   });
 
   // No plan shows it.
-  test('protects vault, keys, account and container, which cannot be restored, from being destroyed', () => {
+  test('protects from destruction what cannot be restored: the vault, the keys, the account and the container', () => {
     const resources = [...read('main.tf').matchAll(/^resource "(\w+)" "(\w+)" \{\n(.*?)^\}$/gms)];
     const kept = resources.filter(([, , , body = '']) => /^ {4}prevent_destroy = true$/m.test(body));
     expect(kept.map(([, type, name]) => `${type}.${name}`)).toEqual([
@@ -153,7 +153,7 @@ describe('the invariants of permissions', () => {
     ['another blob', assigned(onRing, { condition: conditionOf('other.ring') }), {}],
     ['a condition that lacks an action', defined(onRing, { data_actions: [`${blobs}/delete`] }), {}],
     ['a condition of the old language', assigned(onRing, { condition_version: '1.0' }), {}],
-  ])('the invariants of permissions find %s', (_name, grant, changes) => {
+  ])('the invariants of permissions reject permissions with %s', (_name, grant, changes) => {
     expect(faultsOf(grant, { ...purpose, ...changes })).toHaveLength(1);
   });
 });
@@ -244,14 +244,14 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     }
   });
 
-  test('the identity that makes the keys may not use them', () => {
+  test('the identity that creates the keys is not allowed to use them', () => {
     const grants = plannedOf('azurerm_role_assignment', 'administrator').map((each) => grantOf('administrator', each));
     expect(grants).toHaveLength(1);
     const purpose = { principals: [TERRAFORM_ITSELF], blob: BLOB, mayUseKeys: false, isAdministrator: true };
     expect(grants.flatMap((grant) => faultsOf(grant, purpose))).toEqual([]);
   });
 
-  test('roles can be assigned in the resource group only', () => {
+  test('roles can be assigned only in the resource group', () => {
     const definitions = ['role', 'administrator'].flatMap((name) => plannedOf('azurerm_role_definition', name));
     expect(definitions).toHaveLength(ROLES.length * TARGETS.length + 1);
     const group = `/subscriptions/${guid('01')}/resourceGroups/payments`;

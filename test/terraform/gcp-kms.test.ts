@@ -64,7 +64,7 @@ describe('the module terraform/gcp-kms', () => {
     expect(read('README.md')).toBe(written);
   });
 
-  test('the module lets Terraform destroy neither the key nor its key ring', async () => {
+  test('the module prevents Terraform from destroying the key and its key ring', async () => {
     const { addresses } = await loadModule(MODULE);
     for (const address of ['google_kms_crypto_key.this', 'google_kms_key_ring.this']) {
       const lifecycle = addresses.get(address)?.body.blocks.find(({ type }) => type === 'lifecycle');
@@ -140,7 +140,7 @@ describe('the invariants of grants', () => {
     ['every object', { ...onObject, condition: undefined }],
     ['another object', { ...onObject, condition: condition.replace('payments.ring', 'other.ring') }],
     ['every object with the same prefix', { ...onObject, condition: wider }],
-  ])('the invariants of grants find %s', (_name, grant) => {
+  ])('the invariants of grants reject a grant with %s', (_name, grant) => {
     expect(faultsOf(grant, bounds)).toHaveLength(1);
   });
 });
@@ -201,7 +201,7 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform with t
     expect(await workspace?.succeed(`gcp-kms/${EXAMPLE}`, 'test', '-no-color')).toContain('1 passed, 0 failed');
   });
 
-  test('the module is checked against the schema: an unknown argument is not valid', {
+  test('validation checks the module against the schema, and rejects an unknown argument', {
     timeout: TERRAFORM_MS,
   }, async () => {
     const stray = `${workspace?.pathOf('gcp-kms')}/stray.tf`;

@@ -64,7 +64,7 @@ test('a Python member reacts to every step like a TypeScript member, whatever th
   expect(steps).toBeGreaterThanOrEqual(LEAST_STEPS);
 });
 
-test.each(SCRIPTED)('a Python member reacts to every step of a script like a TypeScript member: %s', async (name) => {
+test.each(SCRIPTED)('a Python member reacts like a TypeScript member to every step of the script %s', async (name) => {
   const path = join(folder, 'script.jsonl');
   const lines = await scriptedScene(name);
   writeFileSync(path, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);

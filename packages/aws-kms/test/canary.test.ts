@@ -63,7 +63,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
 
   test.each(
     CALLS.flatMap(([call, run]) => ERRORS.map((shape) => ({ call, run, shape, label: shape.code ?? shape.name }))),
-  )('no error of $call has the data key after $label', async ({ run, shape }) => {
+  )('no error of $call contains the data key after $label', async ({ run, shape }) => {
     const { kms, keyWrapper, made } = await setUp();
     kms.failAlways(shape);
     const error = await rejectionOf(run(keyWrapper, made));

@@ -57,7 +57,7 @@ describe('createAwsKmsCodec', () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  test('the start fails with the error of a KMS that denies access', async () => {
+  test('the start fails with the error of the KMS if it denies access', async () => {
     const { kms, options } = setUp();
     kms.deny();
     const start = createAwsKmsCodec(options);

@@ -39,7 +39,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject(facts);
   });
 
-  test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
+  test('this test lists every row of the table, and one name for each meaning that AWS services share', () => {
     const named = new Set(ROWS.map(({ name }) => name));
     const shared = vendorError.awsErrorRows<string>(MEANINGS);
     expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);

@@ -20,7 +20,7 @@ function bytesIn(answer: unknown): { CiphertextBlob: Uint8Array; Plaintext?: Uin
 }
 
 describe('the fake behaves like KMS', () => {
-  test('Decrypt accepts what Encrypt and GenerateDataKey returned, under the same key and context only', async () => {
+  test('Decrypt accepts what Encrypt and GenerateDataKey returned, only under the same key and context', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     kms.createKey(OTHER);
@@ -63,7 +63,7 @@ describe('the fake behaves like KMS', () => {
     expect(kms.requests).toHaveLength(7);
   });
 
-  test('a call to a fake that hangs ends with the abort or, if aborts are ignored, when the fake is made to answer', async () => {
+  test('a call that hangs ends on an abort or, if the fake ignores aborts, when the fake answers late', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const controller = new AbortController();
@@ -89,7 +89,7 @@ describe('the fake behaves like KMS', () => {
     for (const spelling of spellingsOf(canary)) expect(String(error)).toContain(spelling);
   });
 
-  test('replicas of a multi-Region key share the key and differ in the ARN', async () => {
+  test('replicas of a multi-Region key share the key material but have different ARNs', async () => {
     const id = `mrk-${'0f'.repeat(16)}`;
     const ireland = new FakeKms({ region: 'eu-west-1' });
     const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });

@@ -139,7 +139,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test('with a bare key id, that key is called, and an answer for an ARN other than the recorded one is corrupt', async () => {
+  test('with a bare key id, calls name that id, and an answer for any but the recorded ARN is corrupt', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: ID });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     expect(made.keyId).toBe(keyId);
@@ -161,7 +161,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test('when an alias is pointed to another key, the next wrap records the new key, and the old key needs alsoUnwrap (F11)', async () => {
+  test('after an alias moves to a new key, wraps record it, and the old key needs alsoUnwrap (F11)', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -183,7 +183,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(new Uint8Array(kms.handedOut[0] ?? [])).toEqual(new Uint8Array(32));
   });
 
-  test('a wrapped key from a region other than that of the alias ARN is rejected before any call', async () => {
+  test('a wrapped key from outside the region of the alias ARN is rejected before any call', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'arn:aws:kms:eu-west-1:111122223333:alias/sealring' });
     const made = { provider: 'aws-kms', keyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}`, wrapped: sampleKey() };
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -205,7 +205,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     ['a key id', () => MRK],
     ['an alias', () => 'alias/sealring'],
   ])(
-    'with multiRegion and %s, the wrapper’s own replica unwraps wraps of another replica; without multiRegion they are rejected',
+    'with %s, wraps of another replica are unwrapped by the wrapper’s own replica, but only with multiRegion',
     async (_, name) => {
       const ireland = new FakeKms({ region: 'eu-west-1' });
       const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });
@@ -223,7 +223,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test.each(CALLS)('with multiRegion, an answer of another replica to %s is corrupt', async (_, run) => {
+  test.each(CALLS)('with multiRegion, an answer to %s from another replica is corrupt', async (_, run) => {
     const kms = new FakeKms();
     const keyWrapper = awsKmsKeyWrapper({ keyId: kms.createKey(MRK), client: kms, multiRegion: true });
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -298,7 +298,7 @@ describe('adapter rule 4: the answer is checked', () => {
 
 describe('refusals by KMS', () => {
   test.each(CALLS)(
-    '%s: a disabled key is reported as disabled, a denied one as denied with the permission, and neither call is retried',
+    '%s: a disabled key is reported as such, a denied call with the missing permission; neither is retried',
     async (name, run) => {
       const { kms, keyWrapper } = setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -391,7 +391,7 @@ describe('every call ends (F29)', () => {
     expect(kms.hanging.map((signal) => signal.aborted)).toEqual([true]);
   });
 
-  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no call is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that is already aborted, no call is made', async (_, run) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -402,7 +402,7 @@ describe('every call ends (F29)', () => {
   });
 
   test.each(CALLS.filter(([name]) => name !== 'wrap'))(
-    '%s: the data key of an answer after the deadline is overwritten (F22)',
+    '%s: the data key in an answer that arrives after the deadline is overwritten (F22)',
     async (_, run) => {
       const { kms, keyWrapper } = setUp({ callTimeoutSeconds: 0.02, maxAttempts: 2 });
       const made = await keyWrapper.wrap(sampleKey(), { context });

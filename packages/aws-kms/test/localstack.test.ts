@@ -85,7 +85,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('a key pending deletion is reported as disabled, also after the cancellation, and unwraps once it is enabled (F10)', async () => {
+    test('a key pending deletion is disabled until it is enabled, even if deletion is cancelled (F10)', async () => {
       const key = await setUp();
       await key.client.send(new ScheduleKeyDeletionCommand({ KeyId: key.KeyId, PendingWindowInDays: 7 }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'KMSInvalidStateException'));
@@ -106,7 +106,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
   });
 
   describe('the wrong key', () => {
-    test('another key’s ciphertext under the configured key’s name is corrupt, by IncorrectKeyException', async () => {
+    test('another key’s ciphertext under the configured key’s name is corrupt (IncorrectKeyException)', async () => {
       const { keyWrapper, client, wrapped } = await setUp();
       const other = await setUp(client);
       const forged = { ...wrapped, wrapped: other.wrapped.wrapped };
@@ -116,7 +116,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       });
     });
 
-    test('another context and a flipped bit in the ciphertext are corrupt, by InvalidCiphertextException', async () => {
+    test('a wrong context or a flipped bit in the ciphertext is corrupt (InvalidCiphertextException)', async () => {
       const { keyWrapper, wrapped } = await setUp();
       const refusal = { kind: 'corrupt', summary: { code: 'InvalidCiphertextException' } };
       await expect(keyWrapper.unwrap(wrapped, { context: {} })).rejects.toMatchObject(refusal);
@@ -124,7 +124,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       await expect(keyWrapper.unwrap({ ...wrapped, wrapped: bytes }, { context })).rejects.toMatchObject(refusal);
     });
 
-    test('after an alias is pointed to another key, old wraps are corrupt without alsoUnwrap (F11)', async () => {
+    test('after an alias is moved to another key, old wraps are corrupt without alsoUnwrap (F11)', async () => {
       const client = newClient();
       const [first, second] = [await createKey(client), await createKey(client)];
       const AliasName = 'alias/sealring-moved';
@@ -144,7 +144,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await refusals({ ...key, keyWrapper })).toMatchObject(allRefused('not-found', 'NotFoundException'));
     });
 
-    test('a key for signatures is denied, with a hint that names the fix', async () => {
+    test('a call with a signing key is denied, with a hint that names the fix', async () => {
       const client = newClient();
       const keyId = await createKey(client, { KeySpec: 'ECC_NIST_P256', KeyUsage: 'SIGN_VERIFY' });
       await expect(awsKmsKeyWrapper({ keyId, client }).generate({ context })).rejects.toMatchObject({
@@ -185,7 +185,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       }
     });
 
-    test('contract 3: without multiRegion another region’s wrap is corrupt, and no call is made', async () => {
+    test('contract 3: without multiRegion, a wrap from another region is corrupt, and no call is made', async () => {
       const { primary, replica } = await replicate();
       const { wrapped } = await wrapperOf(primary).generate({ context });
       const single = wrapperOf(replica, { multiRegion: false });
@@ -195,7 +195,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(error).not.toHaveProperty('summary.attempts');
     });
 
-    test('contract 3: a replica of another multi-Region key is corrupt, and no call is made', async () => {
+    test('contract 3: a wrap by another multi-Region key is corrupt, and no call is made', async () => {
       const { replica } = await replicate();
       const { wrapped } = await wrapperOf((await replicate()).primary).generate({ context });
       const error: unknown = await wrapperOf(replica)
@@ -213,7 +213,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await wrapperOf(replica).unwrap(wrapped, { context })).toEqual(dataKey);
     });
 
-    test('one ring in two regions: a token sealed in one is unsealed in the other, which calls its own region only', async () => {
+    test('a token sealed in one region is unsealed in the other, which calls only its own KMS', async () => {
       const { primary, replica } = await replicate();
       const ring = memoryRing();
       await using here = await createAwsKmsCodec({ ...primary, multiRegion: true, ring });

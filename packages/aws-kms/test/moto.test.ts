@@ -44,7 +44,7 @@ function sampleKey(): Uint8Array {
 // Skipped only if this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
   test.each(['key ARN', 'key id', 'alias', 'alias ARN'])(
-    'contract 1: by %s: unwrap returns what generate and wrap wrapped, and the key’s ARN is recorded',
+    'contract 1: for a key named by %s, unwrap returns what was wrapped, and the key’s ARN is recorded',
     async (form) => {
       const { client } = realClient();
       const { arn, id } = await createKey(client);
@@ -77,10 +77,10 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
   });
 });
 
-describe('@aws-sdk/client-kms against a network that fails', () => {
+describe('@aws-sdk/client-kms on a failing network', () => {
   const keyId = 'arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 
-  test('a port where nothing listens is unavailable after maxAttempts requests (F29)', async () => {
+  test('a KMS whose port refuses connections is unavailable after maxAttempts requests (F29)', async () => {
     const { port, close } = await listen(() => {});
     await close();
     const { client, requests } = realClient(`http://127.0.0.1:${port}`);

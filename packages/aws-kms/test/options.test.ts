@@ -81,7 +81,7 @@ describe('options', () => {
     });
   });
 
-  test('a wrapper with its own client is created and closed without a region or credentials', async () => {
+  test('a wrapper with its own client can be created and closed without a region or credentials', async () => {
     const destroy = vi.spyOn(KMSClient.prototype, 'destroy');
     const keyWrapper = awsKmsKeyWrapper({ keyId: ARN });
     await keyWrapper.close();
@@ -93,7 +93,7 @@ describe('options', () => {
     [ARN, 'us-east-1', 'eu-west-1'],
     ['alias/sealring', 'us-east-1', 'us-east-1'],
   ])(
-    'with %s and AWS_REGION %s, the wrapper’s own client makes one attempt per call, in %s',
+    'with the key %s and AWS_REGION %s, the wrapper’s own client makes one attempt per call, in %s',
     async (keyId, environment, region) => {
       vi.stubEnv('AWS_REGION', environment);
       const send = vi.spyOn(sdk, 'send').mockImplementation(() => Promise.resolve({}));
@@ -109,7 +109,7 @@ describe('options', () => {
     ['eu-west-3X', ''],
     ['e'.repeat(33), ''],
   ])(
-    'a key that does not exist in the region %s, by the wrapper’s own client, is not-found with the hint “…%s”',
+    'a key that the wrapper’s own client does not find in %s is not-found, with the hint “…%s”',
     async (region, end) => {
       vi.stubEnv('AWS_REGION', region);
       const refusal = { name: 'NotFoundException' };

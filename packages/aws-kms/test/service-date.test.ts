@@ -35,7 +35,7 @@ async function datesOf(answer: number): Promise<string[]> {
   return dates;
 }
 
-test('the Date of an answer is reported, also of a refusal (F13)', async () => {
+test('the Date of an answer is reported, even if the answer is a refusal (F13)', async () => {
   expect(await datesOf(400)).toEqual([DATE]);
   expect(await datesOf(200)).toEqual([DATE]);
 });

@@ -11,7 +11,7 @@ function ringWith(answer: unknown) {
   return azureBlobRing({ container: { getBlockBlobClient: () => ({ download: give, upload: give }) }, blob: 'k' });
 }
 
-test('one request gets the whole blob: the SDK sends no second one if a body ends early', async () => {
+test('one request gets the whole blob, and the SDK does not repeat it if the body ends early', async () => {
   const asked: unknown[] = [];
   const download = async (...given: unknown[]): Promise<unknown> => {
     asked.push(given);
@@ -69,7 +69,7 @@ describe('answers that the emulator never gives', () => {
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
 
-  test('the date of an answer is reported, also of a refusal; an invalid date is not (F13)', async () => {
+  test('the date of an answer, even of a refusal, is reported unless it is invalid (F13)', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const date = new Date('2026-11-21T10:00:00Z');

@@ -69,7 +69,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect(await ring.read()).toEqual(third);
   });
 
-  test('a container that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
+  test('a missing container is reported by every call as unavailable, never as absent or a conflict (F9)', async () => {
     const ring = azureBlobRing({ container: containerClient(freshName()), blob: 'k' });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -143,7 +143,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       return azureBlobRing({ container: `${container.url}?${sas.toString()}`, blob });
     }
 
-    test('the permissions of the README are enough for a member and for a reader, and a reader writes nothing', async () => {
+    test('the permissions in the README are enough for a member and a reader, and a reader cannot write', async () => {
       const { blob } = newRing();
       const [member, reader] = [signed(blob, 'rw'), signed(blob, 'r')];
       expect(await member.read()).toBeUndefined();

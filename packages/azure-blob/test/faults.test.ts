@@ -125,7 +125,7 @@ describe('the Blob Storage SDK against a local server', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  test('a body that ends early is unavailable, and is not requested again', async () => {
+  test('a body that ends early is reported as unavailable, and the request is not repeated', async () => {
     const { stub, ring } = await stubbed((_, response) => {
       response.writeHead(200, { etag: '"0x1"', 'content-length': '100' });
       response.write('half');
@@ -140,7 +140,7 @@ describe('the Blob Storage SDK against a local server', () => {
     // The SDK requires a length.
     ['without a length', {}, { ...failed('unavailable'), revision: undefined }],
   ] as const)(
-    'a body over the limit %s is rejected, and the connection is closed (F23)',
+    'a body over the limit, %s, is rejected, and the connection is closed (F23)',
     async (_, headers, refusal) => {
       let sent = 0;
       const { stub, ring } = await stubbed((__, response) => {

@@ -68,7 +68,7 @@ describe('options', () => {
     expect(ring).toMatchObject({ kind: 'azure-blob', location: `${at}/${blob}` });
   });
 
-  test('anything with the method of a client is accepted, and so is a name of 1 024 characters', () => {
+  test('any object with the method of a client is accepted, and so is a name of 1 024 characters', () => {
     const longest = 'é'.repeat(1_024);
     expect(azureBlobRing({ container: client, blob: longest }).location).toBe(`azure-blob ${longest}`);
   });
@@ -89,7 +89,7 @@ describe('options', () => {
     }
   });
 
-  test('no message about a URL has its signature (F21, F33)', () => {
+  test('no message about a URL contains its signature (F21, F33)', () => {
     for (const url of ['http://host/ring?sig=canary', 'https://host?sig=canary', 'sig=canary']) {
       const thrown = (): unknown => azureBlobRing({ container: url, blob });
       expect(thrown).toThrow(RangeError);

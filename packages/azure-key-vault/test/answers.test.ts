@@ -7,7 +7,7 @@ const setup = useVault();
 describe('a wrapped key records the version that wrapped it (F34)', () => {
   afterEach(() => vi.useRealTimers());
 
-  test('after a rotation between two wraps, each is recorded under its own version, and both unwrap forever', async () => {
+  test('wraps from before and after a rotation record their own versions, and can still be unwrapped', async () => {
     const { vault, rsa, wrapper } = setup();
     const first = rsa.current;
     const before = await wrapper().wrap(samplePlaintext(), { context });
@@ -19,7 +19,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
     for (const made of [before, after]) expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 
-  test('the SDK’s client without a version reports an id under which nothing unwraps after a rotation, a problem that the wrapper avoids', async () => {
+  test('a client without a version reports an id with which an unwrap fails after a rotation', async () => {
     const { vault, rsa, clients } = setup();
     const unversioned = { id: vault.idOf(rsa), name: rsa.name, properties: { vaultUrl: vault.url, name: rsa.name } };
     const client = clients.cryptography(unversioned);
@@ -57,7 +57,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
     ['no version', (kid: string) => kid.replace(/\/[0-9a-f]{32}$/, '')],
     ['nothing', () => undefined],
     ['a number', () => 7],
-  ])('an answer that names %s is corrupt for every call, and is not requested again', async (_, change) => {
+  ])('an answer that names %s is corrupt for every call, and the request is not repeated', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilKid(change);
     for (const [operation, run] of CALLS) {
@@ -90,7 +90,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['no bytes', () => new Uint8Array()],
     ['64 times the same byte', () => new Uint8Array(64)],
   ];
-  test.each(plaintexts)('an unwrapped key of %s is corrupt, and is not requested again', async (_, change) => {
+  test.each(plaintexts)('an unwrapped key of %s is corrupt, and the request is not repeated', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilValue(change);
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -126,7 +126,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(setup().asked()).toEqual(['get current']);
   });
 
-  test('an answer that was cut short is unavailable, and is requested again', async () => {
+  test('an answer that was cut short is reported as unavailable, and the request is repeated', async () => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.spoilText((answer) => answer.slice(0, -1));
     for (const [, run] of CALLS) {
@@ -136,7 +136,7 @@ describe('adapter rule 4: the answer is checked', () => {
     }
   });
 
-  test('adapter rule 5: the buffer of the SDK is overwritten, whether its key passes or not', async () => {
+  test('adapter rule 5: the buffer of the SDK is overwritten, whether or not its key is accepted', async () => {
     const { clients, wrapper } = setup();
     const handedOut: Uint8Array[] = [];
     const watched: AzureKeyVaultClients = {

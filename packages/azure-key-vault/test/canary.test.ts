@@ -59,7 +59,7 @@ async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
 }
 
 describe('no error has the data key that the SDK’s error has (F33)', () => {
-  test('the SDK’s own errors have the data key: in the request’s body when wrapping, in the message when an answer is cut', async () => {
+  test('the SDK’s own errors contain the data key, in the request body or in the message', async () => {
     const { vault, rsa, clients } = setup();
     const properties = { vaultUrl: vault.url, name: rsa.name };
     const client = clients.cryptography({ id: vault.idOf(rsa, rsa.current), name: rsa.name, properties });
@@ -76,7 +76,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     FAULTS.flatMap(([fault, spoil, unharmed = []]) =>
       CALLS.filter(([call]) => !unharmed.includes(call)).map(([call, run]) => ({ fault, spoil, call, run })),
     ),
-  )('no error of $call has the data key after $fault', async ({ spoil, run }) => {
+  )('no error of $call contains the data key after $fault', async ({ spoil, run }) => {
     const { keyWrapper, made } = await setUp();
     spoil();
     const error = await rejectionOf(run(keyWrapper, made));
@@ -86,7 +86,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test('an error of the credential is dropped like one of the vault, because it can contain a separate secret', async () => {
+  test('an error of the credential is dropped like one of the vault, because it can have its own secret', async () => {
     const { clients, wrapper } = setup();
     const text = Buffer.from(CANARY).toString('hex');
     const failing = Object.assign(new Error(text, { cause: text }), {

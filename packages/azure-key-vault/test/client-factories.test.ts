@@ -14,7 +14,7 @@ const wrapper = azureKeyVaultKeyWrapper({
 });
 const dataKey = Uint8Array.from({ length: 64 }, (_, i) => i);
 
-test('no error has what a client factory throws (F33)', async () => {
+test('no error contains anything that a client factory throws (F33)', async () => {
   const wrapped = { provider: 'azure-key-vault', keyId: wrapper.keyId, wrapped: new Uint8Array(40) };
   for (const call of [wrapper.wrap(dataKey, { context: {} }), wrapper.unwrap(wrapped, { context: {} })]) {
     const error: unknown = await call.then(

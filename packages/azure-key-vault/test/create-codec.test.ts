@@ -47,7 +47,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('least privilege: a reader with a pinned public key needs only to unwrap', async () => {
+  test('least privilege: a reader with a pinned public key needs only the permission to unwrap', async () => {
     const { vault, publicKey } = setup();
     const given = options();
     await using member = await createAzureKeyVaultCodec(given);
@@ -62,7 +62,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
   });
 
-  test('least privilege: a member with pinned version and public key needs to wrap, unwrap and sign, and without them also to get', async () => {
+  test('least privilege: a member needs wrapKey, unwrapKey and sign, and get unless both keys are pinned', async () => {
     const { vault, rsa, publicKey } = setup();
     const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
     const keyId = vault.idOf(rsa, rsa.current);
@@ -84,7 +84,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations()).not.toContain('sign signing');
   });
 
-  test('the signing key rotates: with alsoVerify everywhere first, every member accepts what both versions signed', async () => {
+  test('if alsoVerify is set everywhere before a new signing key is used, members accept both versions', async () => {
     const { vault, signing } = setup();
     const given = options();
     const old = given.signKeyId ?? '';
@@ -120,7 +120,7 @@ describe('createAzureKeyVaultCodec', () => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
   });
 
-  test('adapter rule 3: the ring repeats calls that a caller waits for, and the key wrapper does not repeat them', async () => {
+  test('adapter rule 3: the ring, not the key wrapper, repeats calls that a caller waits for', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     setup().vault.throttle({ only: ['wrapKey'] });
@@ -128,7 +128,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
   });
 
-  test('a codec with RSA and without a signing key starts only if the store is explicitly trusted (F35)', async () => {
+  test('a codec with RSA but no signing key starts only if the store is explicitly trusted (F35)', async () => {
     const { signKeyId: _, ...rest } = options();
     await expect(createAzureKeyVaultCodec(rest)).rejects.toThrow(/dangerouslyTrustStore/);
     expect(operations()).toEqual([]);
@@ -149,7 +149,7 @@ describe('createAzureKeyVaultCodec', () => {
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  describe('with signing keys that take 59 seconds of a start', () => {
+  describe('if fetching the signing keys takes 59 seconds of a start', () => {
     /** Starts within this time; once the signing keys are there, the vault throttles that many wraps. */
     async function start(startTimeoutSeconds: number, times: number): Promise<KmsCodec> {
       const { clients, vault } = setup();
@@ -184,7 +184,7 @@ describe('createAzureKeyVaultCodec', () => {
       await expect(start(59, 1_000)).rejects.toMatchObject({ kind: 'throttled' });
     });
 
-    test('the ring is tried again within the rest of the time, with the policy that was given', async () => {
+    test('the start retries the ring within the rest of the time, with the given policy', async () => {
       await using codec = await start(120, 3);
       expect(codec.tokenLifetimeSeconds).toBe(1800);
       expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);

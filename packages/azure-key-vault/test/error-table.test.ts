@@ -28,7 +28,7 @@ function restError(statusCode: number, code: string, inner?: string): object {
 }
 
 describe('adapter rule 2: errors are classified by code and status', () => {
-  test.each(ROWS)('$name is $kind, as inner code, as code, as the error’s code and as its name', ({ name, kind }) => {
+  test.each(ROWS)('$name is $kind as an inner code, an outer code, an error code and a name', ({ name, kind }) => {
     const facts = { kind, code: name };
     expect(classify(restError(418, 'Forbidden', name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
     expect(classify(restError(418, name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
@@ -86,7 +86,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
   });
 
   test.each(['resource', 'origin', 'authorization URI'])(
-    'a challenge for another %s is named where no request was sent',
+    'a challenge for another %s is reported by its own code if no request was sent',
     (what) => {
       const message = `The challenge ${what} 'https://evil.example' does not match`;
       const named = {

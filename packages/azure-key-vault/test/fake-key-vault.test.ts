@@ -52,7 +52,7 @@ async function send(vault: FakeKeyVault, method: string, path: string, headers =
 }
 
 describe('the fake Key Vault, used by the real SDK', () => {
-  test('each client gets the challenge first, before it sends a body', async () => {
+  test('each client gets the challenge before it sends a body', async () => {
     const { vault, rsa } = setup();
     const before = vault.challenges;
     const client = clientFor(rsa);
@@ -65,7 +65,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
   test.each([
     ['RSA-OAEP-256', 256],
     ['A256KW', 72],
-  ] as const)('%s wraps and unwraps 64 bytes, with its own version only', async (algorithm, length) => {
+  ] as const)('%s wraps 64 bytes, and unwraps them only with the same version', async (algorithm, length) => {
     const { rsa, hsm, vault } = setup();
     const key = algorithm === 'A256KW' ? hsm : rsa;
     const client = clientFor(key);
@@ -85,7 +85,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     ]);
   });
 
-  test('ES256 signs a digest so that node:crypto verifies the message, and signs no other input', async () => {
+  test('ES256 signs only a digest, and node:crypto verifies the signature of the message', async () => {
     const { signing } = setup();
     const client = clientFor(signing);
     const { publicKey } = signing.current;
@@ -142,7 +142,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     }
   });
 
-  test('a deleted key is 404, and one that is being deleted 409', async () => {
+  test('a deleted key is answered with 404, and a key that is being deleted with 409', async () => {
     const { rsa } = setup();
     rsa.state = 'being deleted';
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toEqual({
@@ -189,7 +189,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     await wrap();
   });
 
-  test('a request that hangs counts until its connection is closed', async () => {
+  test('a request is counted as hanging until its connection is closed', async () => {
     const { vault, rsa } = setup();
     vault.hang();
     const controller = new AbortController();
@@ -216,7 +216,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     }
   });
 
-  test('only clients that were given the certificate of the fake vault trust the vault', async () => {
+  test('a client trusts the fake vault only if it was given the vault’s certificate', async () => {
     await using vault = await Vault.start();
     const sent = request(`${vault.url}/keys/x`);
     const error = await new Promise((resolve) => {

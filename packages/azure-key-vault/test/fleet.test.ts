@@ -50,7 +50,7 @@ function requestsOf(token: string): string[] {
 }
 
 describe('a fleet on Azure Key Vault, through the real SDK', () => {
-  test('10 000 seals and unseals cost what the start costs, each role with least privilege', async () => {
+  test('10 000 seals and unseals add no requests to those of a start with least privilege', async () => {
     const [a, b, c] = [vault.issueToken(MEMBER), vault.issueToken(MEMBER), vault.issueToken(READER)];
     const first = await start(a);
     const second = await start(b);
@@ -149,7 +149,7 @@ describe('the kill switch, on a clock that runs a hundred times as fast (F10)', 
     ['no server may use the key', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
   ])(
-    'when %s, sealing stops, then unsealing, on every server; when that is undone, both resume',
+    'when %s, sealing and then unsealing stop on every server; both resume when that is undone',
     async (_, kill, undo) => {
       const token = members[0]?.seal(payload) ?? '';
       kill();
@@ -165,7 +165,7 @@ describe('the kill switch, on a clock that runs a hundred times as fast (F10)', 
     },
   );
 
-  test('a disabled signing key stops no server, because signatures are checked without the vault', async () => {
+  test('a disabled signing key does not stop a server, because signatures are checked without the vault', async () => {
     signing.set({ enabled: false });
     const token = members[0]?.seal(payload) ?? '';
     await expect(members[0]?.rotate()).rejects.toMatchObject({ kind: 'disabled', summary: { operation: 'sign' } });

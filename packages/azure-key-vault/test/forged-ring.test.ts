@@ -108,7 +108,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     expect(await ring.read()).toEqual(before);
   });
 
-  test('no server without a signing key starts on a forged ring', async () => {
+  test('a server without a signing key does not start on a forged ring', async () => {
     const { ring } = await forgedRing();
     await expect(createAzureKeyVaultCodec(withoutSigner(ring))).rejects.toThrow(TypeError);
     await expect(createAzureKeyVaultCodec({ ...withoutSigner(ring), role: 'reader' })).rejects.toThrow(TypeError);
@@ -182,7 +182,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a starting server refuses the complete ring of another name with the same keys (F25)', async () => {
+  test('a starting server refuses a complete ring that has another name and the same keys (F25)', async () => {
     const refunds = memoryRing();
     await server(refunds, { ringName: 'refunds' });
     await expect(server(refunds, { ringName: 'payments' })).rejects.toMatchObject({ kind: 'corrupt' });

@@ -56,7 +56,7 @@ describe('key identifiers', () => {
     expect(parseVersionId(`${KEY}/${VERSION}`)).toMatchObject({ name: 'ring-wrapping', version: VERSION });
   });
 
-  test('adapter rule 6: a key without a version matches all of its versions, and one with a version only that one', () => {
+  test('adapter rule 6: a key id without a version matches every version, and one with a version only that', () => {
     const other = 'f'.repeat(32);
     const whole = parseKeyId(KEY);
     const one = parseKeyId(`${KEY}/${VERSION}`);

@@ -97,7 +97,7 @@ describe('options of the key wrapper', () => {
     expect(() => azureKeyVaultKeyWrapper(wrong)).not.toThrow(/canary/);
   });
 
-  test('inspect shows provider, key and capabilities, and nothing of the credential (F21)', async () => {
+  test('inspect shows the provider, the key and the capabilities, but nothing of the credential (F21)', async () => {
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signKeyId: SIGN, signPublicKeys: [JWK] });
     await expect(
       keyWrapper.wrap(new Uint8Array(32).fill(1, 1), { context: {}, signal: AbortSignal.abort() }),
@@ -112,13 +112,13 @@ describe('options of the key wrapper', () => {
     });
   });
 
-  test('a key that is configured with a version gets no new version', () => {
+  test('a key id with a version does not follow new versions of the key', () => {
     const oneVersion = `${KEY}/0123456789abcdef0123456789abcdef`;
     expect(azureKeyVaultKeyWrapper({ keyId: KEY, credential }).supports.keyVersions).toBe(true);
     expect(azureKeyVaultKeyWrapper({ keyId: oneVersion, credential }).supports.keyVersions).toBe(false);
   });
 
-  test('capabilities: A256KW authenticates wraps and RSA-OAEP-256 does not; signing needs signKeyId', () => {
+  test('wraps are authenticated with A256KW but not with RSA-OAEP-256, and signing needs signKeyId', () => {
     const rsa = { keyId: KEY, credential };
     expect(azureKeyVaultKeyWrapper({ ...rsa, algorithm: 'A256KW' }).supports.authenticated).toBe(true);
     expect(azureKeyVaultKeyWrapper(rsa).supports.authenticated).toBe(false);

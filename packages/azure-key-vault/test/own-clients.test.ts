@@ -41,7 +41,7 @@ describe('a key wrapper with a credential only', () => {
     expect(new Set(tunnel.asked)).toEqual(new Set(['payments.vault.azure.net:443']));
   });
 
-  test('adapter rule 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
+  test('adapter rule 3: the SDK’s own retries are off, so a refused call makes one request', async () => {
     const credential = fixedCredential(vault.issueToken());
     vault.createKey('ring-wrapping');
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: `${KEYS}/ring-wrapping`, credential, maxAttempts: 1 });

@@ -33,7 +33,7 @@ function summaryOf(error: unknown): KeyWrapperError['summary'] {
 }
 
 describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSeconds', () => {
-  test('gives up on a vault that throttles at the end of the time, with its last answer and the number of attempts', async () => {
+  test('gives up on a throttling vault when the time is up, with its last answer and the attempt count', async () => {
     setup().vault.throttle();
     const { error, seconds } = await start(1.5);
     expect(error).toMatchObject({ kind: 'throttled' });
@@ -43,7 +43,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
     expect(seconds).toBeLessThan(4);
   });
 
-  test('gives up on a vault that hangs at the end of the time', async () => {
+  test('gives up on a hanging vault when the time is up', async () => {
     setup().vault.hang();
     const { error, seconds } = await start(0.4);
     expect(error).toMatchObject({ kind: 'unavailable' });
@@ -70,7 +70,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
     expect((await started).error).toBeUndefined();
   });
 
-  test('gives up at once on a vault that denies', async () => {
+  test('gives up at once on a vault that denies access', async () => {
     setup().vault.deny();
     const { error } = await start(60);
     expect(error).toMatchObject({ kind: 'denied' });

@@ -7,7 +7,7 @@ import { useVault } from './vault-setup.ts';
 const setup = useVault();
 
 describe('fetchAzureSignPublicKeys', () => {
-  test('gets the public key of each version that is named, in their order', async () => {
+  test('gets the public keys of the given versions, in the given order', async () => {
     const { vault, signing, clients, publicKey } = setup();
     const old = { id: vault.idOf(signing, signing.current), jwk: publicKey() };
     signing.rotate();
@@ -50,7 +50,7 @@ describe('fetchAzureSignPublicKeys', () => {
     await expect(fetchAzureSignPublicKeys({ signKeyIds, clients })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('waits for a vault that throttles for a while', async () => {
+  test('retries while a vault throttles', async () => {
     const { vault, signing, clients } = setup();
     vault.throttle({ times: 3 });
     const signKeyIds = [vault.idOf(signing, signing.current)];
@@ -62,7 +62,7 @@ describe('fetchAzureSignPublicKeys', () => {
     [undefined, 2, 9],
     [3, 3, 3],
   ])(
-    'signing keys are not requested again later than 15 seconds after the first attempt, unless maxAttempts is given: %s',
+    'signing keys are requested for at most 15 seconds, or maxAttempts times if that is given: %s',
     async (maxAttempts, least, most) => {
       let nowMs = 100_000;
       const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);

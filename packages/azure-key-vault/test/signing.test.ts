@@ -37,7 +37,7 @@ describe('signing with Key Vault', () => {
     expect(vault.requests).toMatchObject([{ version: old }]);
   });
 
-  test('verifies signatures of every pinned key, of older versions and of the next one, and of no other key', async () => {
+  test('verifies signatures of every pinned key, including other versions, and of no other key', async () => {
     const { signing, signer, publicKey } = setup();
     const first = publicKey();
     const old = await signer().sign?.(entry);
@@ -51,7 +51,7 @@ describe('signing with Key Vault', () => {
     expect([onlyNew.verify?.(entry, old), onlyNew.verify?.(entry, recent)]).toEqual([false, true]);
   });
 
-  test('a signature of a key that is not pinned is not returned, because no server could verify it', async () => {
+  test('a signature by a key that is not pinned is not returned, because no server could verify it', async () => {
     const { signer, vault } = setup();
     const stranger = vault.createKey('stranger', 'EC');
     const keyWrapper = signer({ signPublicKeys: [publicHalf(stranger.current.publicKey)] });

@@ -55,7 +55,7 @@ describe('refusals of the vault', () => {
     });
   });
 
-  test.each(CALLS)('%s: a missing permission is denied, named, and not retried', async (operation, run) => {
+  test.each(CALLS)('%s: a call that lacks a permission fails with its name and no retry', async (operation, run) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.deny();
     const lacks = {
@@ -97,7 +97,7 @@ describe('refusals of the vault', () => {
     });
   });
 
-  test('a credential without a token is unavailable, and no request is made', async () => {
+  test('a credential that gives no token is unavailable, and no request is made', async () => {
     const { vault, rsa, wrapper } = setup();
     const credential = {
       getToken: () => Promise.reject(Object.assign(new Error('canary'), { name: 'CredentialUnavailableError' })),
@@ -121,7 +121,7 @@ describe('refusals of the vault', () => {
     [503, '', 'unavailable'],
     [502, '<html>bad gateway</html>', 'unavailable'],
     [400, '', 'unavailable'],
-  ])('a %i with the body %j, which the SDK turns into its own error, is %s', async (status, body, kind) => {
+  ])('a status of %i with the body %j, which the SDK turns into its own error, is %s', async (status, body, kind) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 1 });
     setup().vault.fail({ status, body });
     for (const [, run] of CALLS) {
@@ -205,13 +205,13 @@ describe('every call ends (F29)', () => {
     expect(setup().vault.requests).toHaveLength(1);
   });
 
-  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no request is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that is already aborted, no request is made', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned();
     await expect(run(keyWrapper, made, { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: 'unavailable' });
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('a credential that hangs ends at the deadline', async () => {
+  test('a call whose credential hangs ends at the deadline', async () => {
     const { wrapper } = setup();
     const credential = { getToken: () => new Promise<never>(() => undefined) };
     const keyWrapper = wrapper({

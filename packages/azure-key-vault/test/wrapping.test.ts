@@ -16,7 +16,7 @@ function signerOf(keyWrapper: KeyWrapper): Required<KeyWrapper> {
 }
 
 describe('requests to Key Vault', () => {
-  test('a wrap with a key id without a version looks up the current version and names it, and an unwrap looks nothing up', async () => {
+  test('a wrap looks up the current version if the key id has none, and an unwrap looks up nothing', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -25,7 +25,7 @@ describe('requests to Key Vault', () => {
     expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
   });
 
-  test('a version that is refused is looked up again', async () => {
+  test('the current version is looked up again after the vault has refused a wrap', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     await keyWrapper.wrap(samplePlaintext(), { context });
@@ -35,7 +35,7 @@ describe('requests to Key Vault', () => {
     expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain(newer);
   });
 
-  test('a lookup that is denied is reported as a wrap, with the permissions that a wrap needs', async () => {
+  test('a denied lookup is reported as a denied wrap, with the permissions that a wrap needs', async () => {
     const { vault, wrapper } = setup();
     vault.deny();
     await expect(wrapper().wrap(samplePlaintext(), { context })).rejects.toMatchObject({
@@ -51,7 +51,7 @@ describe('requests to Key Vault', () => {
     expect(setup().asked()).toEqual([`wrapKey ${rsa.current.id}`, `unwrapKey ${rsa.current.id}`]);
   });
 
-  test('one client for each version is made and kept, at most 64 (F23)', async () => {
+  test('a client is created and kept for each version, up to 64 of them (F23)', async () => {
     const { vault, rsa, clients, wrapper } = setup();
     const made: string[] = [];
     const refuse = (): Promise<never> => Promise.reject(new Error('x'));
@@ -76,7 +76,7 @@ describe('requests to Key Vault', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('the permissions of a reader are enough to unwrap, and wrapping needs the permissions of a member', async () => {
+  test('the permissions of a reader are enough to unwrap, but not to wrap', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
@@ -115,7 +115,7 @@ describe('requests to Key Vault', () => {
   });
 
   test.each([false, true])(
-    'adapter rule 5: the copy of a data key that was sent is overwritten, denied: %s',
+    'adapter rule 5: the copy of the data key that was sent is overwritten, if denied: %s',
     async (isDenied) => {
       const { clients, wrapper, vault, rsa } = setup();
       const sent: Uint8Array[] = [];
@@ -220,7 +220,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
     expect(keyWrapper.verify?.(samplePlaintext(), signature)).toBe(false);
   });
 
-  test('names are not case-sensitive, and the request has the configured spelling', async () => {
+  test('names are not case-sensitive, and the request uses the configured spelling', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const shouting = { ...made, keyId: made.keyId.replace('wrapping', 'WRAPPING') };

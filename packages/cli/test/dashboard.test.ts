@@ -81,7 +81,7 @@ describe('the page', () => {
     expect(body).toMatch(new RegExp(`class="key propagating" data-key="${hashedKeyId(id)}"`));
   });
 
-  test('shows that the ring cannot be read, and the keys that were read before', async () => {
+  test('shows that the ring cannot be read, and still shows the keys read before', async () => {
     const path = join(project.cwd, 'sealring.local.ring');
     const before = readFileSync(path);
     writeFileSync(path, 'something else');
@@ -118,7 +118,7 @@ describe('the command line', () => {
     expect(stderr).toMatch(/^error: cannot listen on 127\.0\.0\.1 port \d+: EADDRINUSE$/m);
   });
 
-  test('dashboard rejects an invalid address, or one with a secret, and does not repeat it (F21)', async () => {
+  test('dashboard rejects an address that is invalid or has a secret, and does not repeat it (F21)', async () => {
     const wrong = [
       'http://ada:canary-password@127.0.0.1/metrics',
       'http://127.0.0.1/metrics?token=canary-password',
@@ -136,7 +136,7 @@ describe('the command line', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('at most 32 members')]);
   });
 
-  test('dashboard runs the example of its help, which is also the example of the guide', async () => {
+  test('the example in the help of dashboard runs, and is the same as in the guide', async () => {
     const { stdout } = await runCli(['dashboard', '--help'], { cwd: project.cwd });
     const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/observe.md'), 'utf8');
     const [, ofHelp = ''] = /^ {2}\$ npx sealring (dashboard .*)$/m.exec(stdout) ?? [];

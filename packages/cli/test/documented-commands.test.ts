@@ -88,7 +88,7 @@ const fences = PAGES.flatMap((document) => {
 });
 
 describe.skipIf(process.platform === 'win32')('commands in the documentation', () => {
-  test('finds commands on each of the pages', () => {
+  test('are found on each of the pages', () => {
     expect(fences.length).toBeGreaterThan(5);
   });
 

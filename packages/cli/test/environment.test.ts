@@ -33,7 +33,7 @@ describe('a file as ring store', () => {
   });
 });
 
-test('a start that waits prints one plain line, with what the store answered', async () => {
+test('a start that waits prints one plain line that shows the error of the store', async () => {
   let ended = false;
   const { stderr } = await runCli(['status'], {
     cwd: project.cwd,
@@ -71,7 +71,7 @@ describe('a URL of another store', () => {
     'postgres://ada:hunter2@127.0.0.1:1/db',
     'mysql://ada:hunter2@127.0.0.1/db',
     'redis://ada:hunter2@[',
-  ])('%s is never repeated (F21)', async (url) => {
+  ])('the password in %s is never repeated (F21)', async (url) => {
     const { code, stdout, stderr } = await run(['doctor'], { SEALRING_RING_STORE: url });
     expect(code).toBeGreaterThan(0);
     expect(stdout + stderr).not.toContain('hunter2');

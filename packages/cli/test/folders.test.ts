@@ -35,7 +35,7 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of the command line', () => {
-  test('the folders of the command line are the ones that are listed here', () => {
+  test('the folders of the command line are exactly those listed in this test', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
   });
@@ -49,7 +49,7 @@ describe('the folders of the command line', () => {
     }
   });
 
-  test('shared files of the command line import none of its folders', () => {
+  test('shared files of the command line import nothing from its folders', () => {
     for (const name of SHARED) expect(importsOf('.', name).filter((path) => !SHARED.includes(path))).toEqual([]);
   });
 

@@ -87,7 +87,7 @@ describe('keeper --once', () => {
     expect(readFileSync(at(RING), 'utf8')).toBe(before);
   });
 
-  test('creates a key that seals for a ring whose last key has stopped sealing', async () => {
+  test('creates a sealing key for a ring whose last key has stopped sealing', async () => {
     await agedRing(31 * HOUR);
     const { code, events } = await once();
     expect({ code, events }).toMatchObject({
@@ -97,14 +97,14 @@ describe('keeper --once', () => {
     expect(events[0]?.['sealingKey']).toBe(storedKeys()[1]);
   });
 
-  test('creates no ring, and exits with 1', async () => {
+  test('exits with 1 if the store has no ring, and does not create one', async () => {
     rmSync(at(RING));
     const { code, events } = await once();
     expect({ code, events }).toMatchObject({ code: 1, events: [{ error: { code: 'ring-absent' } }] });
     expect(existsSync(at(RING))).toBe(false);
   });
 
-  test('exits with 1 if something needs attention, and reports it', async () => {
+  test('reports a problem that needs attention, and exits with 1', async () => {
     const document = JSON.parse(readFileSync(at(RING), 'utf8'));
     const [{ vouchers, wraps, ...times }] = document.keys;
     // A revocation that no key of the ring certifies.
@@ -138,7 +138,7 @@ test('keeper --once ends on SIGTERM with exit code 1 while the KMS does not answ
 test.each([
   [['keeper'], 0],
   [['keeper', '--once'], 1],
-])('%j stops in order on a SIGTERM that comes while its modules are loaded', async (args, code) => {
+])('%j stops cleanly on a SIGTERM that arrives while its modules are loading', async (args, code) => {
   const hook = `import { registerHooks } from 'node:module';
 let isSent = false;
 registerHooks({ load(url, context, next) {
@@ -178,7 +178,7 @@ describe('keeper', () => {
     expect(storedKeys()).toEqual(before);
   });
 
-  test('reports a revocation, a problem and its end, by the names of keys', async () => {
+  test('reports a revocation, a problem and its end, with the names of the keys', async () => {
     const wrapper =
       "keyWrapper: refusing(localKeyWrapper({ masterKey: readFileSync(at('sealring.local.key'), 'utf8').trim() })),";
     configure(FAST);
@@ -235,7 +235,7 @@ ${text}`,
     expect(existsSync(at('closed'))).toBe(true);
   });
 
-  test('a keeper that waits for a ring is live at once and not ready, and exits with 0 on SIGTERM', async () => {
+  test('a keeper that waits for a ring is live at once but not ready, and exits with 0 on SIGTERM', async () => {
     rmSync(at(RING));
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     const { url } = await keeper.reported('health');

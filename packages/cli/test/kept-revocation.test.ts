@@ -156,14 +156,14 @@ describe('the wait for a revocation', () => {
     expect(failure).toMatch(/^the revocation was written, but the wait .* was interrupted/);
   });
 
-  test('accepts that the revocation of an expired key leaves the document', async () => {
+  test('does not require the document to keep the revocation of an expired key', async () => {
     const keys = [{ id: ID, unsealsUntil: new Date(0) }];
     expect(await watched([[0, read(documentOf(undefined, undefined, OTHER))]], { keys })).toMatchObject({
       failure: undefined,
     });
   });
 
-  test('verifies an unknown certificate once, by a start on that document', async () => {
+  test('verifies an unknown certificate once, by starting a codec on that document', async () => {
     const theirs = documentOf({ [ID]: 'of another time' }, '2026-02-02T00:00:00Z');
     const asked: string[] = [];
     let isAway = true;

@@ -68,7 +68,7 @@ describe('on a local ring', () => {
     await run(['init', '--local']);
   });
 
-  test('the doctor reports no error, and prints no secret, and no colours outside a terminal', async () => {
+  test('the doctor reports no errors, prints no secret, and uses no colours outside a terminal', async () => {
     const { code, stdout, stderr } = await run(['doctor']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('0 errors, 0 warnings');
@@ -137,7 +137,7 @@ describe('on a local ring', () => {
     expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '').keys).toHaveLength(1);
   });
 
-  test('rotate publishes a successor that seals later, and sooner with --emergency', async () => {
+  test('rotate publishes a successor that seals after a delay, which --emergency shortens', async () => {
     const activatesOf = async (args: readonly string[]): Promise<number> => {
       const { code, stdout } = await run(['rotate', '--json', ...args]);
       expect(code).toBe(0);
@@ -193,7 +193,7 @@ describe('on a local ring', () => {
     expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
   });
 
-  test('revoke writes a revocation again that an older copy of the ring has removed', async () => {
+  test('revoke writes the revocation again if an older copy of the ring overwrites it', async () => {
     const ring = join(project.cwd, 'sealring.local.ring');
     const old = readFileSync(ring, 'utf8');
     let wasRolledBack = false;
@@ -294,7 +294,7 @@ export default {
     expect(Object.keys(status)).not.toContain('storedKeys');
   });
 
-  test('from 48 keys on, status and the doctor warn, rotate is rejected and revoke is not', async () => {
+  test('with 48 keys or more, status and the doctor warn, and rotate is rejected, but revoke is not', async () => {
     await using codec = await createKmsCodec({
       ringName: 'local',
       ring: fileRing(join(project.cwd, 'sealring.local.ring')),
@@ -312,7 +312,7 @@ export default {
     expect((await run(['revoke', '--all', '--yes', '--no-wait'])).code).toBe(0);
   });
 
-  test('revoke names a key that the ring does not have', async () => {
+  test('revoke rejects a key that the ring does not have, and names it', async () => {
     const { code, stderr } = await run(['revoke', 'AAAAAAAAAAAA', '--yes']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/no key "AAAAAAAAAAAA"/);
@@ -336,7 +336,7 @@ export default {
     expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u);
   });
 
-  test('inspect shows format, key and state of a token on standard input, and nothing of its content', async () => {
+  test('inspect shows the format, key and state of a token from standard input, but not its content', async () => {
     const token = await seal('a very secret order');
     const { code, stdout, stderr } = await run(['inspect'], { input: `${token}\n` });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -347,7 +347,7 @@ export default {
     expect(key).toBe(hashedKeyId(keyId));
   });
 
-  test('inspect accepts a token as an argument, and prints a note about the history of the shell', async () => {
+  test('inspect accepts a token as an argument, and prints a note about the shell’s history', async () => {
     const { code, stderr } = await run(['inspect', await seal('x')]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/history/);
@@ -366,7 +366,7 @@ export default {
     expect((await run(['inspect'], { input: token })).stdout).toMatch(/state: +revoked/);
   });
 
-  test('a KMS key that did not wrap the ring is an error, and creates no ring (F9)', async () => {
+  test('a command with a KMS key that did not wrap the ring fails, and creates no ring (F9)', async () => {
     writeFileSync(join(project.cwd, 'sealring.local.key'), randomBytes(32).toString('base64url'));
     const before = readFileSync(join(project.cwd, 'sealring.local.ring'), 'utf8');
     for (const command of [['status'], ['rotate'], ['init']]) {

@@ -30,7 +30,7 @@ async function serve(answer: RequestListener): Promise<string> {
 const status = (...members: readonly string[]) =>
   runCli(['status', ...members.flatMap((member) => ['--member', member])], { cwd: project.cwd });
 
-test('status --member shows the health of each server, and which ones do not answer with it', async () => {
+test('status --member shows the health of each server, and marks servers that do not report it', async () => {
   await using codec = await createKmsCodec({
     ringName: 'local',
     ring: fileRing(join(project.cwd, 'sealring.local.ring')),

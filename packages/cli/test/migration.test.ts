@@ -77,7 +77,7 @@ describe('export', () => {
     expect(statSync(at('plain.json')).mode & 0o777).toBe(0o600);
   });
 
-  test('exported secrets unseal every token of their wire and no other token, the active key first', async () => {
+  test('exported secrets unseal the tokens of their format and no others, and list the active key first', async () => {
     await using before = await openOld('python');
     const first = before.seal(new TextEncoder().encode('before'));
     await run(['rotate']);
@@ -98,7 +98,7 @@ describe('export', () => {
 });
 
 describe('import', () => {
-  test('import restores a lost ring, and its tokens unseal again (F31)', async () => {
+  test('import restores a lost ring, and its tokens can be unsealed again (F31)', async () => {
     await using codec = await openOld();
     const token = codec.seal(Buffer.from('x'));
     await codec.close();
@@ -142,7 +142,7 @@ describe('import', () => {
     expect(readdirSync(project.cwd)).not.toContain('new.ring');
   });
 
-  test('import --from moves a ring to another store and KMS key, and the new key alone unseals all tokens', async () => {
+  test('import --from copies a ring to another store and KMS key, and its tokens can be unsealed there', async () => {
     await using codec = await openOld();
     const token = codec.seal(Buffer.from('x'));
     await codec.rotate();

@@ -70,22 +70,19 @@ describe('failures with --json', () => {
     ['kms-corrupt', 'key', ['status'], 'docs/errors.md#keywrappererror-corrupt'],
     ['ring-exists', '', ['import', 'copy.ring'], 'packages/cli/README.md#failures'],
     ['not-a-token', '', ['inspect'], 'packages/cli/README.md#failures'],
-  ])(
-    'the failure has the code %s, and the address of the section about that code',
-    async (code, damage, args, section) => {
-      await run(['init', '--local']);
-      await run(['export', 'copy.ring']);
-      if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
-      if (damage === 'junk') writeFileSync(at('sealring.local.ring'), 'junk');
-      if (damage === 'key')
-        writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
-      const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
-      expect(exitCode).toBe(1);
-      expect(JSON.parse(stdout)).toMatchObject({
-        error: { code, exitCode: 1, help: `https://github.com/sealring/sealring/blob/main/${section}` },
-      });
-    },
-  );
+  ])('the failure has the code %s, and links to the section about that code', async (code, damage, args, section) => {
+    await run(['init', '--local']);
+    await run(['export', 'copy.ring']);
+    if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
+    if (damage === 'junk') writeFileSync(at('sealring.local.ring'), 'junk');
+    if (damage === 'key')
+      writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
+    const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code, exitCode: 1, help: `https://github.com/sealring/sealring/blob/main/${section}` },
+    });
+  });
 });
 
 test('the README lists the code of every failure', () => {
@@ -97,7 +94,7 @@ test('the README lists the code of every failure', () => {
   expect(rows.toSorted()).toEqual([...codes, 'usage'].toSorted());
 });
 
-test('init creates the ring at once, also with a createAfterSeconds in the configuration', async () => {
+test('init creates the ring at once, even if the configuration sets createAfterSeconds', async () => {
   await run(['init', '--local']);
   execFileSync('mv', [at('sealring.local.ring'), at('lost.ring')]);
   const config = readFileSync(at('sealring.config.mjs'), 'utf8');
@@ -135,7 +132,7 @@ describe('export -', () => {
 describe('revoke', () => {
   beforeEach(() => run(['init', '--local']));
 
-  test('requires --yes without a terminal, and changes nothing', async () => {
+  test('is rejected without --yes outside a terminal, and changes nothing', async () => {
     const before = readFileSync(at('sealring.local.ring'), 'utf8');
     const { code, stderr } = await run(['revoke', '--all', '--no-wait']);
     expect(code).toBe(2);
@@ -143,7 +140,7 @@ describe('revoke', () => {
     expect(readFileSync(at('sealring.local.ring'), 'utf8')).toBe(before);
   });
 
-  test('--dry-run lists what the revocation then revokes, and changes nothing', async () => {
+  test('--dry-run lists the keys that the revocation would revoke, and changes nothing', async () => {
     await run(['rotate']);
     const before = readFileSync(at('sealring.local.ring'), 'utf8');
     const time = new Date().toISOString();

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => project.remove());
 
-test('policyFigures returns the numbers of the documentation', () => {
+test('policyFigures returns the numbers that the documentation gives', () => {
   expect(policyFigures({})).toMatchObject({
     propagation: 4_500,
     kmsOutage: 2_620,
@@ -34,7 +34,7 @@ describe('policy', () => {
     expect(stdout).toMatch(/^KMS calls per day, 5 servers +538\.3$/m);
   });
 
-  test('policy reads the policy of the configuration, changed by --set', async () => {
+  test('policy reads the policy from the configuration, with the changes given by --set', async () => {
     writeFileSync(
       join(project.cwd, 'sealring.config.mjs'),
       `import { localKeyWrapper, memoryRing } from '@sealring/core';

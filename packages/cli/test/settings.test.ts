@@ -22,7 +22,7 @@ const keyWrapper = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key
 const COMMANDS = ['doctor', 'status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench'];
 
 describe('the command line', () => {
-  test.each(COMMANDS)('%s has help with an example, and takes no secret', async (command) => {
+  test.each(COMMANDS)('%s has help with an example, and no option that takes a secret', async (command) => {
     const { code, stdout } = await run([command, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain(`$ npx sealring ${command}`);
@@ -51,13 +51,13 @@ describe('the command line', () => {
 });
 
 describe('the choice of a configuration', () => {
-  test('a missing configuration is rejected with all ways to configure one', async () => {
+  test('the error about a missing configuration lists all ways to provide one', async () => {
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/sealring\.config\.js.*--config.*SEALRING_\*.*init --local/);
   });
 
-  test.each(['sealring.config.js', 'sealring.config.mjs'])('%s of the working directory is loaded', async (name) => {
+  test.each(['sealring.config.js', 'sealring.config.mjs'])('%s in the working directory is loaded', async (name) => {
     write('package.json', '{ "type": "module" }');
     write(name, `${SOUND}export default { ring: memoryRing(), keyWrapper, ringName: 'mine' };`);
     const { code, stdout } = await run(['doctor']);
@@ -65,7 +65,7 @@ describe('the choice of a configuration', () => {
     expect(stdout).toContain(`ring "mine" as a member, configured by ${name}`);
   });
 
-  test('--config loads a function that returns the configuration, --role overrides its role, and it is closed', async () => {
+  test('a function in the --config module is called, --role overrides its role, and its ring is closed', async () => {
     write(
       'ring.mjs',
       `${SOUND}export default async () => ({ ring: { ...memoryRing(), close: async () => console.error('closed') }, keyWrapper });
@@ -120,7 +120,7 @@ setInterval(() => undefined, 1000);`,
     expect(stderr.trimEnd()).not.toContain('\n');
   });
 
-  test('an error of a configuration file is reported by class and line, without its message (F21)', async () => {
+  test('an error in a configuration file is reported by class and line, without its message (F21)', async () => {
     write('sealring.config.mjs', "\nthrow new Error('postgres://app:hunter2@db');");
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);

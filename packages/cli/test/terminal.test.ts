@@ -30,7 +30,7 @@ async function states(): Promise<readonly string[]> {
 }
 
 describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
-  test('revoke lists the keys, asks, and revokes after yes', async () => {
+  test('revoke lists the keys, asks for confirmation, and revokes them after yes', async () => {
     const { stdout } = await runCli(['status', '--json'], { cwd: project.cwd });
     const { sealingKey } = JSON.parse(stdout);
     const { code, output } = await inTerminal(['revoke', '--all', '--no-wait'], typist(/Type yes/, 'yes\r'));
@@ -85,7 +85,7 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
     },
   );
 
-  test('an operation of more than two seconds redraws its progress in place', async () => {
+  test('an operation that takes more than two seconds redraws its progress in place', async () => {
     const config = join(project.cwd, 'slow.config.mjs');
     const seen = join(project.cwd, 'seen');
     writeFileSync(

@@ -35,7 +35,7 @@ function reportOf(text: string): ConformanceReport {
 const ONE = ['--only', 'CODEC-SYNCHRONOUS'];
 
 describe('the exit code', () => {
-  test('the exit code is 0 when every MUST passed, with the table, the verdict, and progress lines without a terminal', async () => {
+  test('the exit code is 0 when every MUST passed, and the table, verdict and progress are printed', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
@@ -44,7 +44,7 @@ describe('the exit code', () => {
     expect(`${stdout}${stderr}`).not.toContain('\u001b');
   });
 
-  test('the exit code is 0 when only a SHOULD warned, with the finding', async () => {
+  test('the exit code is 0 when only a SHOULD warned, and the finding is printed', async () => {
     const { code, stdout } = await runCli(['codec', 'colon.ts', '--only', 'CODEC-TOKEN-UNRESERVED', '--seed', '5']);
     expect(code).toBe(0);
     expect(stdout).toContain('CODEC-TOKEN-UNRESERVED warns (SHOULD)\n  A token');
@@ -78,7 +78,7 @@ describe('the exit code', () => {
     expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  test('the exit code is 130 on SIGINT, with the findings so far in every report, and the target closed', async () => {
+  test('the exit code is 130 on SIGINT; every report has the findings so far, and the target is closed', async () => {
     const [html, json] = [join(folder, 'cut.html'), join(folder, 'cut.json')];
     const args = ['codec', 'slow.ts', ...ONE, '--only', 'CODEC-PEER', '--report', html, '--json', json];
     const { code, stdout, stderr } = await runCli(args, {
@@ -96,7 +96,7 @@ describe('the exit code', () => {
     expect(readFileSync(html, 'utf8')).toContain('Not checked');
   });
 
-  test('the exit code is 130 on SIGINT also for a target that blocks the process', async () => {
+  test('the exit code is 130 on SIGINT even if the target blocks the process', async () => {
     const { code, stdout } = await runCli(['codec', 'hangs.ts'], {
       onStderr: (_, child) => void setTimeout(() => child.kill('SIGINT'), 500).unref(),
     });
@@ -223,7 +223,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
   });
 
   test.each(['key-wrapper', 'ring-store'])(
-    'a program of a %s that does not start is the only finding',
+    'the program of a %s that does not start is reported in one line, with exit code 2',
     async (suite) => {
       const exec = String.raw`printf '\033[2Jno module\n' >&2; exit 1`;
       const { code, stdout, stderr } = await runCli([suite, '--exec', exec, '--json']);
@@ -232,13 +232,13 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     },
   );
 
-  test('a version of Node that does not strip types is reported for TypeScript', async () => {
+  test('a TypeScript module is reported if this version of Node.js does not strip types', async () => {
     const { code, stderr } = await runCli(['codec', 'sound.ts'], { nodeArgs: ['--no-experimental-strip-types'] });
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: the target module "sound.ts" is TypeScript, which needs Node 22\.18, [^\n]+\n$/);
   });
 
-  test('a run of --only that checks nothing is reported', async () => {
+  test('a run is reported as an error if --only leaves nothing to check', async () => {
     const { code, stderr } = await runCli([
       'key-wrapper',
       'sound-key-wrapper.ts',
@@ -272,7 +272,7 @@ describe('a target', () => {
     ]);
   });
 
-  test('a target that ends its process and cannot be loaded again is a finding each time, and the run continues', async () => {
+  test('a target that ended its process and cannot be loaded again is one finding per requirement', async () => {
     const note = JSON.stringify(join(folder, 'loaded'));
     const module = inFolder(
       'once.mjs',
@@ -328,14 +328,14 @@ describe('a target', () => {
     expect(stdout).toContain('made passes');
   });
 
-  test('a target whose close fails causes a note, and the run counts', async () => {
+  test('a failure to close the target is printed as a note, and does not change the result', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
     expect(stderr).not.toContain('secret');
   });
 
-  test('a target that throws outside any call is a finding without the text of the error', async () => {
+  test('an error that a target throws outside any call is a finding, without the text of the error', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
     expect(stdout).toContain('uncaught error: RangeError at throws-later.ts:10 (seed ');
@@ -356,7 +356,7 @@ describe('every suite', () => {
     expect(reportOf(stdout).results).toMatchObject([{ id: 'CODEC-WORKERS', status: 'pass' }]);
   });
 
-  test('--exec checks a program in any language', async () => {
+  test('--exec checks a program written in any language', async () => {
     const exec = `${process.execPath} ../exec/program.ts`;
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', 'CODEC-PEER', '--json', '--quiet']);
     expect(code).toBe(0);
@@ -366,7 +366,7 @@ describe('every suite', () => {
   test.each([
     ['key-wrapper', 'WRAP-PEER', 'a key wrapper'],
     ['ring-store', 'RING-ROUNDTRIP', 'a ring store'],
-  ])('--exec checks a %s in any language', async (suite, only, target) => {
+  ])('--exec checks a %s written in any language', async (suite, only, target) => {
     const exec = `${process.execPath} ../exec/adapter.ts ${suite}`;
     const args = ['--only', only, '--json', '--quiet'];
     const sound = await runCli([suite, '--exec', exec, ...args]);
@@ -377,7 +377,7 @@ describe('every suite', () => {
     expect(reportOf(broken.stdout).results[0]?.detail).toContain('the crash of a test');
   });
 
-  test('--exec reports a program that ends, with the command that repeats it, and the run continues', async () => {
+  test('--exec reports a program that ends, prints the command to repeat the check, and continues', async () => {
     const exec = `${process.execPath} ../exec/program.ts exits-silently`;
     const only = 'CODEC-PEER,CODEC-DISTINCT';
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', only, '--seed', '1']);
@@ -419,7 +419,7 @@ describe('every suite', () => {
     expect([broken.code, reportOf(broken.stdout).results[0]?.status]).toEqual([1, 'fail']);
   });
 
-  test('ring-store exits with 0 for a sound store and 1 for one with two winners, and accepts rounds and writers', async () => {
+  test('ring-store exits with 0 for a sound store and 1 for a broken one, and accepts rounds and writers', async () => {
     const args = ['--only', 'RING-CAS-ONE-WINNER', '--quiet', '--rounds', '3', '--writers', '4', '--seed', '1'];
     const sound = await runCli(['ring-store', 'sound-ring-store.ts', ...args]);
     expect(sound.stdout).toMatch(/^a sound ring store passes/);
@@ -432,7 +432,7 @@ describe('every suite', () => {
     expect(broken.code).toBe(1);
   });
 
-  test('options of a target that a suite does not accept are reported in one line', async () => {
+  test('a target with options that its suite does not accept is reported in one line', async () => {
     const { code, stderr } = await runCli(['ring-store', 'sound.ts', '--quiet']);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^error: [^\n]+\n$/) });
   });
@@ -448,7 +448,7 @@ describe('output', () => {
     }
   });
 
-  test('--quiet prints only findings and verdict', async () => {
+  test('--quiet prints only the findings and the verdict', async () => {
     const { stdout, stderr } = await runCli(['codec', 'sound.ts', ...ONE, '--quiet', '--seed', '1']);
     expect({ stdout, stderr }).toEqual({
       stdout: 'a sound codec passes: every checked MUST holds. 1 holds (seed 1)\n',
@@ -456,7 +456,7 @@ describe('output', () => {
     });
   });
 
-  test('colours are used on request, and not with --no-color or NO_COLOR', async () => {
+  test('colours are printed with FORCE_COLOR, but not with --no-color or NO_COLOR', async () => {
     const args = ['codec', 'sound.ts', ...ONE];
     const coloured = await runCli(args, { env: { FORCE_COLOR: '1' } });
     expect(coloured.stdout).toContain('\u001b[32m');
@@ -466,7 +466,7 @@ describe('output', () => {
     expect(unset.stdout).not.toContain('\u001b');
   });
 
-  test('a run with the same seed and ids is repeatable', async () => {
+  test('two runs with the same seed and ids have the same results', async () => {
     const run = async () => {
       const { stdout } = await runCli([
         'codec',
@@ -483,7 +483,7 @@ describe('output', () => {
     expect(await run()).toEqual(await run());
   });
 
-  test('--only is repeatable and accepts commas, and the order is the order of the suite', async () => {
+  test('--only can be repeated and accepts commas, and requirements run in the order of the suite', async () => {
     const only = ['--only', 'CODEC-PEER', '--only', 'CODEC-TOKEN-TEXT, CODEC-SYNCHRONOUS', '--only', 'CODEC-PEER'];
     const { stdout } = await runCli(['codec', 'sound.ts', '--quiet', '--json', ...only]);
     expect(reportOf(stdout).results.map(({ id }) => id)).toEqual([
@@ -504,7 +504,7 @@ describe('output', () => {
 });
 
 describe('progress', () => {
-  test('progress is printed on a terminal as one line that is rewritten, cut to its width, and removed', () => {
+  test('progress on a terminal is one line, cut to the width, rewritten in place, and removed at the end', () => {
     const written: string[] = [];
     const progress = new Progress({ isTTY: true, columns: 20, write: (text) => written.push(text) }, 3);
     progress.show(0, 'CODEC-SYNCHRONOUS-AND-LONG');
@@ -513,7 +513,7 @@ describe('progress', () => {
     expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
   });
 
-  test('progress is printed as occasional lines where there is no terminal', () => {
+  test('progress without a terminal is printed as occasional lines', () => {
     const written: string[] = [];
     const progress = new Progress({ write: (text) => written.push(text) }, 3);
     for (let done = 0; done < 3; done++) progress.show(done, 'CODEC-PEER');

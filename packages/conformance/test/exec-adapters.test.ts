@@ -47,7 +47,7 @@ async function run(
 const faulty = (contract: Contract, fault: string): readonly string[] => [process.execPath, program, contract, fault];
 
 describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate process', (contract) => {
-  test('passes completely with answers in any order', async () => {
+  test('passes completely, even if it answers out of order', async () => {
     const results = await run(contract, faulty(contract, 'sound'), undefined);
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(results).toHaveLength(REQUIREMENTS[contract].length);
@@ -56,7 +56,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate 
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(25);
   });
 
-  test('names itself in the report, unless an option does', async () => {
+  test('names itself in the report, unless an option gives its name', async () => {
     const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
     for (const [options, name] of [
       [{}, `a ${contract.replace('-', ' ')}`],
@@ -72,7 +72,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate 
 describe('an aborted signal is forwarded', () => {
   const unavailable = { message: 'it is unavailable', kind: 'unavailable' };
 
-  test('an aborted signal is forwarded for a key wrapper, before and during its call, and to no other call', async () => {
+  test('an abort before or during a call is forwarded to a key wrapper, and to no other call', async () => {
     const target = await execKeyWrapperTarget(faulty('key-wrapper', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { keyWrapper } = await target.create();
@@ -90,12 +90,12 @@ describe('an aborted signal is forwarded', () => {
   test.each([
     ['answers-at-once', 'pass', undefined],
     ['ends-late', 'fail', 'wrap, aborted in progress, succeeded nevertheless'],
-  ] as const)('WRAP-ABORT of a program that %s: %s', async (fault, status, detail) => {
+  ] as const)('a program that %s has this result for WRAP-ABORT: %s', async (fault, status, detail) => {
     const [result] = await run('key-wrapper', faulty('key-wrapper', fault), ['WRAP-ABORT']);
     expect([result?.status, result?.detail?.replace(/ \(seed.*/, '')]).toEqual([status, detail]);
   });
 
-  test('an aborted signal is forwarded for a ring store, before and during its call', async () => {
+  test('an abort before or during a call is forwarded to a ring store', async () => {
     const target = await execRingStoreTarget(faulty('ring-store', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { store } = await target.create('any');
@@ -179,7 +179,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(found?.detail).toContain('"dataKey":"…"');
   });
 
-  test('an invalid claim of a program is refused, and named', async () => {
+  test('an invalid declaration by a program is rejected with an error that names it', async () => {
     const command = faulty('key-wrapper', 'has-wrong-supports');
     await expect(run('key-wrapper', command, undefined)).rejects.toThrow(/unknown option "supports.remotely"/);
   });
@@ -204,9 +204,9 @@ const NOT_STARTED: readonly (readonly [
 ];
 
 describe.each(['key-wrapper', 'ring-store'] as const)(
-  'a program of a %s that does not start is one finding',
+  'the program of a %s that does not start is reported',
   (contract) => {
-    test.each(NOT_STARTED)('a program that fails to start is one finding: %s', async (what, command, finding) => {
+    test.each(NOT_STARTED)('a program that fails to start is reported: %s', async (what, command, finding) => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
       // Only the hanging one must exceed the limit.
       const timeoutMs = what === 'hangs' ? 2_000 : 20_000;

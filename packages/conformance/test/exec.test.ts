@@ -78,7 +78,7 @@ describe('a sound codec in a separate process', () => {
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('a call to a codec in another process waits for its answer, even if the notification for the last one arrives late', async () => {
+  test('a call waits for its own answer, even if the notification of the previous answer arrives late', async () => {
     const wait = vi.spyOn(Atomics, 'wait');
     cleanUp.push(() => wait.mockRestore());
     const { codec } = await faulty('sound').create();
@@ -90,7 +90,7 @@ describe('a sound codec in a separate process', () => {
     }
   });
 
-  test('a program given as text is started by a shell, in the given folder and with the given variables', async () => {
+  test('a command given as text runs in a shell, in the given folder and with the given variables', async () => {
     const target = exec(`"$NODE" '${program.slice(program.lastIndexOf('/') + 1)}' && exit`, {
       cwd: fileURLToPath(new URL('exec', import.meta.url)),
       env: { NODE: process.execPath },
@@ -185,17 +185,17 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect([after?.status, between?.status]).toEqual(['pass', 'pass']);
   });
 
-  test('an over-long payload may be refused by an error', async () => {
+  test('a program that refuses an over-long payload with an error passes', async () => {
     const [result] = await resultsOf(faulty('refuses-long', limited(99)), ['CODEC-SIZE-LIMIT']);
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('two requirements do not apply to a program without the role rotated', async () => {
+  test('a rotation requirement does not apply to a program declared without rotation', async () => {
     const [result] = await resultsOf(faulty('has-no-rotation', { rotated: false }), ['CODEC-ROTATED-OPENS']);
     expect(result).toMatchObject({ status: 'not-applicable' });
   });
 
-  test('a refusal has the name that the target declares', async () => {
+  test('the error of a refusal has the name that the target declares', async () => {
     const target = faulty('sound', { refusal: 'BadState' });
     const { codec } = await target.create();
     expect(() => codec.unseal('no token')).toThrow(expect.objectContaining({ name: 'BadState', message: 'malformed' }));
@@ -203,7 +203,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('a codec of a program that has ended stays unusable', async () => {
+  test('a codec stays unusable after its program has ended', async () => {
     const target = faulty('exits-silently');
     const [first, other] = [await target.create(), await target.create()];
     const found = thrownBy(() => first.codec.unseal('x'));
@@ -281,7 +281,7 @@ describe('a program that does not start is one finding, whatever requirements we
     });
   }
 
-  test('a program that does not start also fails a run of SHOULD requirements only', async () => {
+  test('a program that does not start fails even a run of only SHOULD requirements', async () => {
     const { results, passed } = await runCodecConformance(exec('exit 3'), {
       only: ['CODEC-DISTINCT', 'CODEC-TIMING'],
     });
@@ -315,7 +315,7 @@ describe('no process is left behind', () => {
     await target.close();
   });
 
-  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('the program ends with the kit process: %s', async (signal) => {
+  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('the program ends if the kit process ends: %s', async (signal) => {
     const note = join(temporaryFolder(), 'pids');
     const command = JSON.stringify([process.execPath, program, 'stays', note]);
     const script = `

@@ -81,7 +81,7 @@ function attribute(element: Element, name: string): string | undefined {
 }
 
 describe('the HTML report', () => {
-  test('the HTML report is a page without errors, scripts and resources, whatever the name of a target', async () => {
+  test('the HTML report has no HTML errors, scripts or external resources, whatever the target’s name', async () => {
     const { elements, errors } = read(htmlReport(recordOf()));
     expect(errors).toEqual([]);
     const tags = new Set(elements.map(({ tagName }) => tagName));
@@ -92,7 +92,7 @@ describe('the HTML report', () => {
     expect(textOf(elements.find(({ tagName }) => tagName === 'title'))).toContain('</code></title><script>');
   });
 
-  test('shows invisible characters, and those that reverse text', async () => {
+  test('escapes invisible characters and characters that reverse text', async () => {
     const page = htmlReport(recordOf());
     expect(page).not.toMatch(UNSEEN);
     const { elements } = read(page);
@@ -111,7 +111,7 @@ describe('the HTML report', () => {
     expect(details.map((one) => attribute(one, 'open') !== undefined)).toEqual([true, true, false, false, false]);
   });
 
-  test('shows for a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
+  test('shows, for each finding, its requirement, level, source and input, and how to repeat it', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const failed = textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'));
     const repeat = `npx sealring-conformance codec 'it'\\''s here.mjs' --only X-FAILS --seed 7`;
@@ -135,7 +135,7 @@ describe('the HTML report', () => {
     expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
   });
 
-  test('the HTML report fits a narrow screen, and light and dark themes', async () => {
+  test('the HTML report fits a narrow screen, and adapts to light and dark themes', async () => {
     const page = htmlReport(recordOf());
     const { elements } = read(page);
     const viewport = elements.find((one) => attribute(one, 'name') === 'viewport');
@@ -157,7 +157,7 @@ describe('the HTML report', () => {
   });
 });
 
-test('the JSON report equals the report and shows every character', () => {
+test('the JSON report parses into the report, and escapes characters that cannot be seen', () => {
   for (const target of ['Ünïcode 🔑\n', NASTY]) {
     const record = recordOf({ target });
     expect(JSON.parse(jsonReport(record))).toEqual(record.report);
@@ -165,7 +165,7 @@ test('the JSON report equals the report and shows every character', () => {
   }
 });
 
-test('a cause of several findings is shown once, with their ids', () => {
+test('the common cause of several findings is shown once, with their ids', () => {
   const results = WANTED.map(({ id, level }) => ({
     id,
     level,
@@ -194,7 +194,7 @@ describe('a report file', () => {
     return folder;
   };
 
-  test('a report file is replaced completely, and no other file is left', () => {
+  test('a report file is replaced as a whole, and no temporary file is left', () => {
     const folder = temporary();
     const path = join(folder, 'new', 'report.html');
     prepareFile(path);

@@ -37,7 +37,7 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of core', () => {
-  test('the folders of core are the ones that are listed here', () => {
+  test('lists every folder of core, and no other', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(FOLDERS.toSorted());
   });

@@ -18,7 +18,7 @@ test('the secrets of a format come from the keys of the ring, newest first, and 
   expect(formatSecretsOf(codec, 'mcp.d').seal.equals(seal)).toBe(false);
 });
 
-test('a token that no secret unseals causes a read of the ring, and fails no caller', async () => {
+test('a token that no secret unseals triggers a read of the ring, and the call does not reject', async () => {
   const [one, other] = await fleet.startAll(2);
   await other?.codec.rotate({ emergency: true });
   const secrets = formatSecretsOf(one?.codec ?? {}, 'python');
@@ -27,7 +27,7 @@ test('a token that no secret unseals causes a read of the ring, and fails no cal
   expect(secrets.open).toHaveLength(2);
 });
 
-test('an object that is not a codec over a ring has no secrets', () => {
+test('an object that is not a codec over a ring is refused with a TypeError', () => {
   expect(() => formatSecretsOf({}, 'python')).toThrow(TypeError);
   expect(() => formatSecretsOf({}, 'python')).toThrow(/codec must be a KmsCodec, got an object/);
 });

@@ -156,7 +156,7 @@ describe('the page', () => {
     expect(wordsOf(mainPartOf(viewWith(changes)))).toContain(words);
   });
 
-  test('the page shows nothing more for a ring without keys and members', () => {
+  test('for a ring without keys and members, the page shows only placeholders', () => {
     expect(wordsOf(mainPartOf(viewWith({})))).toBe(
       ' | Sealring | / | local | memory · 2026-11-21 12:00:00 UTC ' +
         '| The server of this page does not answer: the data is out of date. ' +
@@ -174,12 +174,12 @@ describe('the page', () => {
     expect(drawn(mainPartOf(viewWith({})), 'rect', 'class')).toEqual(phases);
   });
 
-  test('a rotation in progress is shown for the new key only', () => {
+  test('a rotation in progress is shown only at the new key', () => {
     const markup = mainPartOf(viewWith({ keys: [key('old'), key('new', { state: 'propagating' })] }));
     expect(markup.split('A rotation is in progress')).toHaveLength(2);
   });
 
-  test('the rates of the members are shown, and a bar for each reason of a refusal', () => {
+  test('shows the rates of the members, and a bar for each refusal reason', () => {
     const rounds = [
       { ...round(5, { expired: 10, audience: 5 }), unsealed: 10 },
       { ...round(10, { expired: 20, audience: 5 }, { malformed: 120 }), unsealed: 20 },
@@ -208,7 +208,7 @@ describe('the page', () => {
       { members: [member('a'), member('b', { sealRemaining: 600 })] },
       'Without KMS and store | 10 min | sealing would continue, at least',
     ],
-  ])('a card shows for %j: %s', (changes, words) => {
+  ])('for %j, a card shows: %s', (changes, words) => {
     expect(wordsOf(mainPartOf(viewWith(changes)))).toContain(`| ${words} |`);
   });
 
@@ -307,7 +307,7 @@ describe('the timeline', () => {
     }).toEqual(expected);
   });
 
-  test('the texts of the timeline name the state of each key and its times, and the labels the hours', () => {
+  test('the titles in the timeline name the state and times of each key, and the labels name the hours', () => {
     const both = draw();
     expect([...both.matchAll(/<title>(.*?)<\/title>/g)].slice(0, 2).map(([, title]) => title)).toEqual([
       'k1: active; seals 2026-11-20 13:00:00 to 2026-11-22 00:00:00, unseals until 2026-11-22 12:00:00 UTC',
@@ -356,13 +356,13 @@ describe('the timeline', () => {
     ).toEqual(lines);
   });
 
-  test('a ring of one instant has a picture', () => {
+  test('a ring whose times are all the same instant has a picture', () => {
     const now = { from: hours(0), until: hours(0) };
     const phases = { waits: now, seals: now, reserve: now, unseals: now };
     expect(drawn(timelinePicture([key('k1', { phases })], AT).toString(), 'circle', 'cx')).toEqual(['190', '0']);
   });
 
-  test('a bar is at least two units wide, and the time of the page is on the picture of a ring of other times', () => {
+  test('a bar is at least two units wide, and the picture includes the current time even if no bar does', () => {
     const seals = { from: hours(100), until: hours(100) + 1 };
     const end = { from: hours(100), until: hours(100) };
     const phases = { waits: end, seals, reserve: end, unseals: end };
@@ -387,7 +387,7 @@ describe('the chart of a rate', () => {
     [[0, 0], '0', '0', '285.0,70.0 300.0,70.0'],
     [[10, 5], '1', '2', '285.0,8.0 300.0,39.0'],
     [[0, 20, 10], '2', '4', '270.0,70.0 285.0,8.0 300.0,39.0'],
-  ])('for the counts %j the rate is %s/s, its peak %s/s and its curve %s', (counts, now, peak, curve) => {
+  ])('for the counts %j, the rate is %s/s, its peak is %s/s and its curve is %s', (counts, now, peak, curve) => {
     const markup = chart(...counts);
     expect(wordsOf(markup)).toBe(` | Sealed | ${now} | /s | peak ${peak}/s | `);
     expect(drawn(markup, 'svg', 'viewBox', 'aria-label')).toEqual([`0 0 300 72 Sealed: ${now} per second`]);
@@ -397,7 +397,7 @@ describe('the chart of a rate', () => {
     expect(markup).toMatch(/^<figure class="rate sealed">/);
   });
 
-  test('more than 21 rounds fill the whole width', () => {
+  test('the curve of more than 21 rounds fills the whole width', () => {
     const points = drawn(chart(...Array.from({ length: 41 }, () => 1)), 'polyline', 'points')[0]?.split(' ');
     expect([points?.length, points?.[0], points?.[1]]).toEqual([41, '0.0,8.0', '7.5,8.0']);
   });

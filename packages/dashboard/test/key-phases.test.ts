@@ -62,7 +62,7 @@ describe('the phases of a key', () => {
     expect(of('active')?.seals.from).toBe(revokedAt.getTime());
   });
 
-  test('the phases of a key do not end if its successor was revoked before sealing', async () => {
+  test('the phases of a key are not cut short if its successor was revoked before it sealed', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     await codec.rotate();
     const [first, second] = codec.health().keys;
@@ -78,7 +78,7 @@ describe('the phases of a key', () => {
   test.each([
     ['activated later', 2, 'a', 1, 'b', [5, 2]],
     ['activated at the same time, with the greater id', 1, 'b', 1, 'a', [5, 1]],
-  ])('the key that was %s seals, and the other one is in reserve', (_name, one, oneId, two, twoId, ends) => {
+  ])('the key that was %s seals, and the other key is in reserve', (_name, one, oneId, two, twoId, ends) => {
     const at = (hour: number) => new Date(hour * HOUR_MS);
     const keyOf = (id: string, hour: number): RingKey => ({
       id,
@@ -99,7 +99,7 @@ describe('the phases of a key', () => {
     });
   });
 
-  test('a key whose time to seal is empty replaces no other', () => {
+  test('a key whose sealing period is empty replaces no other key', () => {
     const at = (hour: number) => new Date(hour * HOUR_MS);
     const life = { state: 'active' as const, held: true, created: at(0), unsealsUntil: at(9) };
     const keys = [
@@ -109,7 +109,7 @@ describe('the phases of a key', () => {
     expect(keyPhases(keys, at(3))[0]?.seals.until).toBe(5 * HOUR_MS);
   });
 
-  test('a revocation outside the life of a key is moved to the beginning of that life, or to now', () => {
+  test('a revocation before a key’s creation or in the future is moved to the creation, or to now', () => {
     const at = (hour: number) => new Date(hour * HOUR_MS);
     const life = { id: 'a', held: true, created: at(2), activates: at(2), sealsUntil: at(5), unsealsUntil: at(9) };
     const endOf = (revokedAt: Date, state: RingKey['state'] = 'revoked') =>

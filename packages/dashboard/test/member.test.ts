@@ -51,7 +51,7 @@ describe('the report of a member', () => {
     });
   });
 
-  test('metrics that are not exported count as 0, the age of the KMS check is then unknown, and without a status there is no health', () => {
+  test('missing metrics count as 0 (the age of the KMS check, as unknown); without a status there is no health', () => {
     expect(reported(metric('codec_status', 1, { sealring_status: 'ok' }), metric('codec_ready', 0)).health).toEqual({
       status: 'ok',
       ready: false,
@@ -161,7 +161,7 @@ test('the view has the hashes of the keys, and a name, a failure and counts for 
   expect(keyFingerprint('one')).toBe(Buffer.from(hashedKeyId('one'), 'base64url').readUIntBE(0, 6));
 });
 
-test('a round counts what a member sealed since its last answer, which may be rounds ago', () => {
+test('a round counts what a member sealed since its last answer, even if that was several rounds ago', () => {
   const history = new History();
   const ring: RingReport = Object({ ring: 'local', keys: [] });
   const asked = (sealed: number | undefined) => {
@@ -175,7 +175,7 @@ test('a round counts what a member sealed since its last answer, which may be ro
 describe('askMember', () => {
   const limits = { timeoutMs: 5_000, maxBytes: 12 };
 
-  test('askMember returns status and text, up to the largest size', async () => {
+  test('askMember returns the status, and text of up to the largest size', async () => {
     let accepted: unknown;
     await using member = await answering((request, response) => {
       accepted = request.headers.accept;
@@ -196,7 +196,7 @@ describe('askMember', () => {
     expect(await askMember('http://127.0.0.1:1/', limits)).toEqual({ status: 204, text: '' });
   });
 
-  test('the metrics of a member are asked for within limits', async () => {
+  test('the metrics of a member are read within limits on time and size', async () => {
     const fetched = vi.spyOn(globalThis, 'fetch');
     fetched.mockRejectedValueOnce(new DOMException('late', 'TimeoutError'));
     expect(await scrape('http://127.0.0.1:1/')).toEqual({ failure: 'timed out' });
@@ -225,7 +225,7 @@ describe('askMember', () => {
     [299, { samples: [{ name: 'sealring_a', labels: new Map(), value: 1 }] }],
     [300, { failure: 'HTTP status 300' }],
     [404, { failure: 'HTTP status 404' }],
-  ])('the metrics of a member with the status %i are %j', async (status, scraped) => {
+  ])('the metrics of a member that answers with the status %i are %j', async (status, scraped) => {
     await using member = await answering((_request, response) => response.writeHead(status).end('sealring_a 1\n'));
     expect(await scrape(member.url)).toEqual(scraped);
   });
@@ -260,7 +260,7 @@ test.each([
   expect(isLoopback(host)).toBe(isOnly);
 });
 
-test('the address of a page on an IPv6 address has brackets', async () => {
+test('the URL of a page on an IPv6 address has brackets', async () => {
   const server = await servePage('::1', 0, { whole: () => 'whole', main: () => 'main' });
   expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+\/$/);
   expect(await (await fetch(server.url)).text()).toBe('whole');

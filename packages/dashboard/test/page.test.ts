@@ -70,7 +70,7 @@ describe('the page of the dashboard', () => {
     expect(body).toContain('--scrape');
   });
 
-  test('runs only its own script, under a new nonce for each answer, and loads nothing from other hosts', async () => {
+  test('runs only its own script, with a new nonce in each answer, and loads nothing from other hosts', async () => {
     const nonces = new Set<string>();
     for (let i = 0; i < 3; i++) {
       const { headers, body } = await ask(page);
@@ -127,7 +127,7 @@ describe('the page of the dashboard', () => {
     }
   });
 
-  test('the page is refused for a Host header with the name of an attacker', async () => {
+  test('the page is refused for a Host header that names another host', async () => {
     const { port } = new URL(page);
     for (const host of [
       'evil.example',
@@ -201,7 +201,7 @@ sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_
     expect(body).toMatch(/Members ready<\/span><b>1 of 1/);
   });
 
-  test('a member that does not answer, or answers with something else, is shown as failed', async () => {
+  test('a member that does not answer, or answers with anything but its metrics, is shown as failed', async () => {
     await using elsewhere = await answering((_, response) => response.end(HEALTH('ok')));
     await using redirects = await answering((_, response) =>
       response.writeHead(302, { location: elsewhere.url }).end(),

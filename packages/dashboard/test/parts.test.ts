@@ -53,7 +53,7 @@ describe('the history of rounds', () => {
     rejected: new Map(Object.entries(refused).map(([reason, count]) => [reason, 3 * count])),
   });
 
-  test('counts additions since the last round at all members, and none from before the first', () => {
+  test('counts what all members added since the last round, and nothing from before the first round', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000, { seal: 7 })]]));
     history.add(
@@ -84,7 +84,7 @@ describe('the history of rounds', () => {
     ]);
   });
 
-  test('counts no negative number, and nothing twice, for a member that restarted or did not answer', () => {
+  test('for a member that restarted or did not answer, counts nothing negative and nothing twice', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000)]]));
     history.add(1_000, new Map());
@@ -93,7 +93,7 @@ describe('the history of rounds', () => {
     expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 4, 2]);
   });
 
-  test('a round without a duration is not counted, and the next one counts from its end', () => {
+  test('a round without a duration is not counted, and the next round counts from the end of that round', () => {
     const history = new History();
     for (const [atMs, sealed] of [
       [1_000, 1],

@@ -60,7 +60,7 @@ describe('the DynamoDB SDK against a local server', () => {
     ['AccessDeniedException', 400, 'denied'],
     ['UnrecognizedClientException', 400, 'denied'],
     ['ValidationException', 400, 'denied'],
-  ] as const)('%s is never absent, and makes a claim reject (F9)', async (name, status, kind) => {
+  ] as const)('%s never means that the ring is absent, and makes a claim reject (F9)', async (name, status, kind) => {
     const { stub, ring, used } = await stubbed((_, response) => sendError(response, status, name));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell(kind));
@@ -74,7 +74,7 @@ describe('the DynamoDB SDK against a local server', () => {
     ['a page', '<html>welcome</html>'],
     ['of another service', '{"Item":{"document":{"S":"x"},"revision":{"S":"y"}}}'],
   ])(
-    'a 200 that is %s, as a proxy sends it, is not taken for an absent ring, a write or a claim (F9)',
+    'a 200 that is %s, as a proxy might send, never counts as an absent ring, a write or a claim (F9)',
     async (_, body) => {
       const { ring, used } = await stubbed((__, response) => response.end(body));
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
@@ -86,12 +86,12 @@ describe('the DynamoDB SDK against a local server', () => {
   test.each([
     ['a 403 with a page is denied', 403, 'denied'],
     ['a 502 with a page is unavailable', 502, 'unavailable'],
-  ] as const)('an answer of a proxy is classified by its status: %s', async (_, status, kind) => {
+  ] as const)('an answer from a proxy is classified by its status: %s', async (_, status, kind) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end('<html>no</html>'));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('a server that hangs is unavailable, by deadline, abort and close, and its connections are closed (F29)', async () => {
+  test('calls to a hanging server end on deadline, abort or close, and its connections are closed (F29)', async () => {
     const { stub, ring, used } = await stubbed(() => undefined, 0.2);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));

@@ -44,7 +44,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       expect(await ring.read()).toEqual({ document: 'a', ...third });
     });
 
-    test('the revision of an item without a revision replaces neither a ring nor an absent item', async () => {
+    test('the revision reported for an item without one replaces neither a ring nor an absent item', async () => {
       const { ring } = newRing();
       await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
       await ring.write('x', { expected: undefined });
@@ -92,7 +92,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
     const used = () => dynamodbSingleUse({ table, client });
     const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1000);
 
-    test('accepts one of 20 concurrent claims, and rejects every other and later one', async () => {
+    test('accepts exactly one of 20 concurrent claims, and rejects all others and later claims', async () => {
       for (let round = 0; round < 20; round++) {
         const id = `race-${round}`;
         const claims = await Promise.all(Array.from({ length: 20 }, () => used().claim(id, inSeconds(60))));
@@ -101,14 +101,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       }
     });
 
-    test('rejects a claim once the id’s end and the clock skew have passed (F48)', async () => {
+    test('rejects a claim after the end of the id plus the clock skew (F48)', async () => {
       expect(await used().claim('late', inSeconds(-300))).toBe(false);
       expect(await used().claim('late', inSeconds(-310))).toBe(false);
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#late' } } }));
       expect(Item).toBeUndefined();
     });
 
-    test('a claimed id becomes free only when its end and the clock skew have passed, whether or not the item was removed (F48)', async () => {
+    test('a claimed id is free only after its end plus the clock skew, even if its item remains (F48)', async () => {
       expect(await used().claim('again', inSeconds(60))).toBe(true);
       const startMs = Date.now();
       const clock = vi.spyOn(Date, 'now');

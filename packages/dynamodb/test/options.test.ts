@@ -104,7 +104,7 @@ function answering(...answers: unknown[]) {
 }
 const refused = (name: string) => Object.assign(new Error('text'), { name });
 
-test('a ring has its place, and a wrong argument is rejected before any call (F17)', async () => {
+test('a ring names its location, and rejects a wrong argument before any call (F17)', async () => {
   const { asked, options } = answering();
   const ring = dynamodbRing({ ...options, name: 'payments' });
   expect(ring).toMatchObject({ kind: 'dynamodb', location: 'dynamodb table sealring, item ring#payments' });
@@ -116,7 +116,7 @@ test('a ring has its place, and a wrong argument is rejected before any call (F1
   expect(asked).toEqual([]);
 });
 
-test('a document of exactly the limit is read, and an answer without a capacity is not taken for one of DynamoDB', async () => {
+test('a document of exactly the limit is read, and an answer without ConsumedCapacity is unavailable', async () => {
   const Item = { document: { S: 'x'.repeat(262_144) }, revision: { S: 'r' } };
   const { options } = answering({ ...capacity, Item }, { Item }, { ConsumedCapacity: null, Item }, undefined);
   const ring = dynamodbRing(options);
@@ -152,7 +152,7 @@ test('a write is one PutItem on the condition that the expected revision is stor
   ]);
 });
 
-test('a claim is one PutItem unless its end and the clock skew have passed, and only a conflict is false (F48)', async () => {
+test('a claim before its end plus the clock skew is one PutItem, and only a conflict is false (F48)', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 1_795_000_000_500 });
   const { asked, options } = answering(
     capacity,

@@ -18,11 +18,11 @@ const CALLS: readonly [string, (keyWrapper: Wrapper, made: WrappedKey) => Promis
 
 const leaksIn = (value: unknown): string[] => leaksOf(value, CANARY, [String(crc32cBitwise(CANARY))]);
 
-test('the search finds a checksum of the key, which is 32 bits of it (F33)', () => {
+test('the search finds a checksum of the data key, which reveals 32 bits of the key (F33)', () => {
   expect(leaksIn(Object.assign(new Error('x'), { plaintextCrc32c: { value: crc32cBitwise(CANARY) } }))).not.toEqual([]);
 });
 
-describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-cloud/kms %s has (F33)', (version) => {
+describe.each(SDK_VERSIONS)('no error repeats the data key in an error of @google-cloud/kms %s (F33)', (version) => {
   const world = new World(version);
 
   async function setUp(
@@ -88,7 +88,7 @@ describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-
   });
 });
 
-describe('no error has what a client of another kind throws (F33)', () => {
+describe('no error repeats what a client other than the SDK’s throws (F33)', () => {
   const world = new World();
   const shapes: [string, () => unknown][] = [
     ['text', () => IN_HEX],
@@ -118,7 +118,7 @@ describe('no error has what a client of another kind throws (F33)', () => {
   ];
 
   test.each(shapes.flatMap(([label, make]) => CALLS.map(([call, run]) => ({ label, make, call, run }))))(
-    'no error of $call has what a client throws: $label',
+    'no error of $call repeats what a client throws: $label',
     async ({ make, run }) => {
       const reject = (): Promise<never> => Promise.reject(make());
       for (const client of [

@@ -140,7 +140,7 @@ describe('without credentials', () => {
     }
   }
 
-  test('every call is unavailable, and the process continues, though the SDK alone would end it', async () => {
+  test('every call is unavailable, but the process, which the SDK alone would end, continues', async () => {
     expect(await runAlone('no-credentials.ts')).toBe(
       ['own client: unavailable, closed', 'given client: unavailable', 'SDK alone: unhandled rejection', ''].join('\n'),
     );

@@ -55,7 +55,7 @@ describe('createGcpKmsCodec', () => {
     await expect(createGcpKmsCodec({ ...options, ...wrong })).rejects.toThrow('dangerouslyAllowHttp');
   });
 
-  test('the start fails with the error of a Cloud KMS that denies access', async () => {
+  test('if Cloud KMS denies access, the start fails with its error', async () => {
     const options = setUp();
     world.kms.deny();
     const start = createGcpKmsCodec(options);
@@ -70,7 +70,7 @@ describe('createGcpKmsCodec', () => {
     expect(codec.unseal(codec.seal(payload))).toEqual(payload);
   });
 
-  test('the ring repeats calls that a caller waits for, and the key wrapper does not repeat them again', async () => {
+  test('the key wrapper makes one attempt for the ring, because the ring repeats failed calls itself', async () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec(options);
     world.kms.failAlways({ code: Status.UNAVAILABLE, details: 'down' });

@@ -48,7 +48,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     },
   );
 
-  test('INVALID_ARGUMENT of a wrap, a configuration error, is denied with a hint that names the fix', () => {
+  test('INVALID_ARGUMENT for a wrap is a configuration error: it is denied, with a hint that names the fix', () => {
     expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
       kind: 'denied',
       code: 'INVALID_ARGUMENT',
@@ -64,11 +64,11 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     },
   );
 
-  test('a disabled key is reported as disabled, whatever an external key manager reported as well', () => {
+  test('a disabled key is reported as disabled, even if an external key manager reported another failure', () => {
     expect(classify(withViolations('KEY_DISABLED', 'EXTERNAL_NOT_FOUND'), 'unwrap').kind).toBe('disabled');
   });
 
-  test('an external key manager that failed otherwise is unavailable: it did not disable the key', () => {
+  test('an external key manager that failed without disabling the key is unavailable', () => {
     expect(classify(withViolations('KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'), 'unwrap')).toMatchObject({
       kind: 'unavailable',
       code: 'FAILED_PRECONDITION',
@@ -100,18 +100,18 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     ['ENOTFOUND', 'Name resolution failed for target dns:kms'],
     ['UNAVAILABLE', 'no Name resolution failed'],
     ['UNAVAILABLE', Object('connect ECONNREFUSED')],
-  ])('UNAVAILABLE has the code %s of its details, “%s”, and another status does not', (code, details) => {
+  ])('UNAVAILABLE has the code %s from its details, “%s”, but another status does not', (code, details) => {
     expect(classify({ code: Status.UNAVAILABLE, details }, 'unwrap')).toMatchObject({ kind: 'unavailable', code });
     expect(classify({ code: Status.UNKNOWN, details }, 'unwrap')).toEqual({ kind: 'unavailable', code: 'UNKNOWN' });
   });
 
-  test('violations count with a FAILED_PRECONDITION only', () => {
+  test('violations are read only from a FAILED_PRECONDITION', () => {
     expect(classify({ ...withViolations('KEY_DISABLED'), code: Status.UNAVAILABLE }, 'unwrap').kind).toBe(
       'unavailable',
     );
   });
 
-  test('an expired token is unavailable, not denied (lifecycle, rule 7); one that is missing is denied', () => {
+  test('an expired token is unavailable, not denied (lifecycle, rule 7), but a missing token is denied', () => {
     const code = Status.UNAUTHENTICATED;
     expect(classify({ code, reason: 'ACCESS_TOKEN_EXPIRED' }, 'unwrap').kind).toBe('unavailable');
     expect(classify({ code, reason: 'CREDENTIALS_MISSING' }, 'unwrap').kind).toBe('denied');
@@ -136,7 +136,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(classify(error, 'wrap')).toEqual({ kind: 'unavailable' });
   });
 
-  test('a reason that is not in the table changes nothing', () => {
+  test('a reason that is not in the table does not affect the classification', () => {
     for (const reason of ['constructor', 'REASON_OF_TOMORROW', 7, {}]) {
       expect(classify({ code: Status.PERMISSION_DENIED, reason }, 'unwrap').kind).toBe('denied');
     }

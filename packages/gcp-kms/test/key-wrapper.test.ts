@@ -159,7 +159,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     expect(world.kms.requests).toEqual([]);
   });
 
-  test('a wrapped key with another key’s bytes is corrupt, because Cloud KMS rejects them (F15)', async () => {
+  test('a wrapped key with the ciphertext of another key is corrupt, because Cloud KMS rejects it (F15)', async () => {
     const other = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -271,7 +271,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a wrong checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: 7 } })],
     ['a negative checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: -1 } })],
     ['no checksum', (answer) => ({ ...answer, plaintextCrc32c: null })],
-  ])('%s to an unwrap is corrupt, is not requested again, and is overwritten', async (_, spoil) => {
+  ])('an unwrap answered with %s is corrupt and is not repeated, and the answer is overwritten', async (_, spoil) => {
     const handedOut: Uint8Array[] = [];
     const client = world.watchedClient(({ plaintext }) => {
       if (plaintext instanceof Uint8Array) handedOut.push(plaintext);
@@ -304,7 +304,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a flipped bit', (answer) => ({ ...answer, ciphertext: flipped(answer.ciphertext ?? ZEROS, 9) })],
     ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 7 } })],
     ['no checksum', (answer) => ({ ...answer, ciphertextCrc32c: null })],
-  ])('%s to a wrap is corrupt, and is not requested again', async (_, spoil) => {
+  ])('a wrap answered with %s is corrupt, and is not repeated', async (_, spoil) => {
     const { keyWrapper } = world.setUp();
     world.kms.spoil(spoil);
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
@@ -323,7 +323,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['the answer itself, not in an array', { plaintext: sampleKey(), plaintextCrc32c: { value: 1 } }],
     ['a plaintext as text', [{ plaintext: 'x'.repeat(32), plaintextCrc32c: { value: 1 } }]],
     ['a plaintext as an array', [{ plaintext: [...sampleKey()], plaintextCrc32c: { value: 1 } }]],
-  ])('a client that resolves to %s is corrupt', async (_, answer) => {
+  ])('a call whose client resolves to %s is corrupt', async (_, answer) => {
     const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const client = { encrypt: async () => answer, decrypt: async () => answer };
     const keyWrapper = gcpKmsKeyWrapper({ keyId: made.keyId.replace(/\/cryptoKeyVersions.*/, ''), client });
@@ -353,7 +353,7 @@ describe('refusals by Cloud KMS', () => {
     },
   );
 
-  test('a key that is enabled again unwraps earlier wraps (F10)', async () => {
+  test('a key that is enabled again unwraps what was wrapped earlier (F10)', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.disable(keyId);

@@ -34,7 +34,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     });
   });
 
-  test('the SDK ends an aborted call at once, or by its deadline if it has no signal (F29)', async () => {
+  test('the SDK ends a call at once on an abort, or at the deadline if the call has no signal (F29)', async () => {
     const { keyWrapper } = world.setUp({ callTimeoutSeconds: version === '6.3' ? 60 : 1 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const before = world.kms.cancelled;

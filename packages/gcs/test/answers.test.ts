@@ -23,7 +23,7 @@ function jsonOf(value: unknown, status = 200) {
 
 const notFound = () => jsonOf({ error: { errors: [{ reason: 'notFound' }] } }, 404);
 
-test('a read is one request, with a second one if it finds nothing, and a write is one', async () => {
+test('a read makes one request, or two if it finds nothing, and a write makes one', async () => {
   const sent: object[] = [];
   const answers = [notFound(), jsonOf({ kind: 'storage#objects' }), jsonOf({ generation: '9223372036854775807' })];
   const request = async (each: object) => sent.push(each) && answers.shift();
@@ -104,7 +104,7 @@ describe('answers that the emulator never gives', () => {
     ['an empty object', {}],
     ['an answer without headers', { status: 200, data: Readable.from([bytes]) }],
     ['a status as text', { ...objectOf(Readable.from([bytes])), status: '200' }],
-  ])('%s, from a client that is not one of Cloud Storage, is unavailable', async (_, answer) => {
+  ])('%s, from a client that is not a Cloud Storage client, is unavailable', async (_, answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
@@ -127,7 +127,7 @@ describe('answers that the emulator never gives', () => {
     ['that is empty', { kind: 'storage#objects', items: [] }],
     ['without a list of objects', { kind: 'storage#objects' }],
     ['of another object', { kind: 'storage#objects', items: [{ name: 'k2' }] }],
-  ])('a 404 is absent after a listing %s (F9)', async (_, listing) => {
+  ])('after a listing %s, a 404 means that the ring is absent (F9)', async (_, listing) => {
     expect(await ringWith(notFound(), jsonOf(listing)).read()).toBeUndefined();
   });
 
@@ -138,7 +138,7 @@ describe('answers that the emulator never gives', () => {
     ['of text', 'x'],
     ['of objects without names', { kind: 'storage#objects', items: [{}] }],
     ['of a value that is not a list', { kind: 'storage#objects', items: { length: 0 } }],
-  ])('a 404 is never absent after a listing %s (F9)', async (_, listing) => {
+  ])('after a listing %s, a 404 never means that the ring is absent (F9)', async (_, listing) => {
     const refusal = { ...unavailable, detail: 'the listing of the bucket is incomplete' };
     await expect(ringWith(notFound(), jsonOf(listing)).read()).rejects.toMatchObject(refusal);
   });
@@ -150,7 +150,7 @@ describe('answers that the emulator never gives', () => {
     await expect(ringWith(notFound(), jsonOf(listing), notFound()).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('the date of a call’s first answer is reported, also of a 404; an invalid date is not (F13)', async () => {
+  test('the date of a call’s first answer is reported, even of a 404, but an invalid date is not (F13)', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const dated = (answer: { headers: Headers }, date: string) => {

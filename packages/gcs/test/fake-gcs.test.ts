@@ -49,7 +49,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     expect((await ring.read())?.document).toBe('ours');
   });
 
-  test('an object whose name begins with the ring’s is not the ring', async () => {
+  test('an object whose name only begins with the name of the ring is not the ring', async () => {
     const { bucket, object, ring } = newRing();
     await client.bucket(bucket).file(`${object}.old`).save('theirs', { resumable: false });
     expect(await ring.read()).toBeUndefined();

@@ -51,7 +51,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     });
   });
 
-  test('a write that is abandoned before its request starts is unavailable, and ends no other call (F29)', async () => {
+  test('a write aborted before its request starts is unavailable, and causes no uncaught exception (F29)', async () => {
     const { ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
     const uncaught: unknown[] = [];
     const note = (error: unknown): void => void uncaught.push(error);
@@ -113,7 +113,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     ['an empty body', (response: ServerResponse) => response.writeHead(200).end(), 'unavailable'],
     ['no content', (response: ServerResponse) => response.writeHead(204).end(), 'unavailable'],
     ['a listing that says there is more', endlessListing, 'unavailable'],
-  ] as const)('a 404 is never absent when the listing is %s (F9)', async (_, list, kind) => {
+  ] as const)('a 404 never means that the ring is absent when the listing is %s (F9)', async (_, list, kind) => {
     const { stub, ring } = await stubbed((request, response) =>
       kindOf(request) === 'media' ? response.writeHead(404).end('No such object') : list(response),
     );
@@ -122,7 +122,7 @@ describe('the Cloud Storage SDK against a local server', () => {
   });
 
   test.each(['', '<html>not found</html>', '{"error":{"errors":[{"reason":"notFound"}]}}', 'No such object: ring/k'])(
-    'a 404 with the body %j is absent once a listing shows that the bucket has no such object',
+    'a 404 with the body %j means absent once a listing shows that the bucket has no such object',
     async (body) => {
       const { stub, ring } = await stubbed((request, response) => {
         if (kindOf(request) === 'media') response.writeHead(404).end(body);
@@ -135,7 +135,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     },
   );
 
-  test('a 404 to a write is unavailable, because the bucket does not exist', async () => {
+  test('a 404 in answer to a write is unavailable, because the bucket does not exist', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 404, 'notFound'));
     for (const expected of [undefined, '1']) {
       await expect(ring.write('x', { expected })).rejects.toMatchObject(failed('unavailable'));
@@ -194,7 +194,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     expect(await ring.read()).toEqual({ document: 'x'.repeat(1000), revision: '1' });
   });
 
-  test('a body that decompresses to more than the limit is cut off too (F23)', async () => {
+  test('reading stops when a body decompresses to more than the limit (F23)', async () => {
     const { stub, ring } = await stubbed((_, response) => {
       response.writeHead(200, { ...generation(), 'content-encoding': 'gzip' });
       response.end(gzipSync(Buffer.alloc(2 ** 24)));

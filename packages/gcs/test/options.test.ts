@@ -80,7 +80,7 @@ describe('options', () => {
     }
   });
 
-  test('a client that does not authenticate at its endpoint is a RangeError, because it would still send its token', () => {
+  test('a client with an endpoint but no useAuthWithCustomEndpoint is a RangeError: it would send its token', () => {
     const at = 'https://storage.internal';
     const client = new Storage({ apiEndpoint: at });
     expect(() => gcsRing({ bucket, object, client })).toThrow(RangeError);
@@ -104,7 +104,7 @@ describe('options', () => {
     );
   });
 
-  test('missing credentials make the call unavailable, and cause no other error', async () => {
+  test('if credentials are missing, the call is unavailable and there is no unhandled rejection', async () => {
     const stray: unknown[] = [];
     const hear = (reason: unknown): void => void stray.push(reason);
     process.on('unhandledRejection', hear);

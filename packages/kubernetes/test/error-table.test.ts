@@ -48,7 +48,7 @@ describe('answers are classified by status and reason', () => {
     ['RequestEntityTooLarge', 500, 'unavailable'],
     ['Invalid', 400, 'unavailable'],
     ['constructor', 409, 'unavailable'],
-  ])('the reason %s under %i, where it does not belong, does not count: %s', (reason, code, kind) => {
+  ])('the reason %s is ignored with the status %i, to which it does not belong: %s', (reason, code, kind) => {
     const failure = failureOf(code, status(reason), subject);
     expect(failure.kind).toBe(kind);
     expect(failure.serviceCode).toBeUndefined();
@@ -64,7 +64,7 @@ describe('answers are classified by status and reason', () => {
     [413, 'too-large'],
     [422, 'unavailable'],
     [500, 'unavailable'],
-  ])('a %i without a Status of Kubernetes, as a proxy sends it, is %s', (code, kind) => {
+  ])('a response %i without a Kubernetes Status, as from a proxy, is %s', (code, kind) => {
     for (const body of [undefined, 'text', null, { reason: 'Conflict' }, { kind: 'Error', reason: 'NotFound' }]) {
       expect(failureOf(code, body, subject)).toEqual({
         kind,
@@ -107,7 +107,7 @@ describe('an invalid change', () => {
 });
 
 describe('a call without an answer', () => {
-  test('a call without an answer is unavailable, with the code of the network and its remedy', () => {
+  test('a call without an answer is unavailable, with the network error code and its remedy', () => {
     expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
       kind: 'unavailable',
       serviceCode: 'ECONNREFUSED',
@@ -116,7 +116,7 @@ describe('a call without an answer', () => {
   });
 
   test.each([new Error('hunter2'), 'hunter2', undefined, null])(
-    'a call without an answer is unavailable after %s, and no text is repeated',
+    'a call without an answer is unavailable after %s, and the error repeats none of its text',
     (thrown) => {
       const failure = classify(thrown);
       expect(failure.kind).toBe('unavailable');

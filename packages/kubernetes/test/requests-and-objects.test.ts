@@ -84,7 +84,7 @@ describe('an answer to a read', () => {
     ['that is not base64', 'b25l*', 'base64'],
     ['that is base64 without its padding', 'b25lcg', 'base64'],
     ['that is not text', 7, 'not text'],
-  ])('an object with an entry %s is corrupt, and has its revision', async (_title, entry, detail) => {
+  ])('an object with an entry %s is corrupt, and the error has its revision', async (_title, entry, detail) => {
     const ring = await ringAt(sending(200, secret({ data: { ring: entry } })));
     await expect(ring.read()).rejects.toMatchObject({
       kind: 'corrupt',
@@ -140,7 +140,7 @@ test('wrong arguments cause a TypeError, and no request is made', async () => {
   expect(() => ring.watch(Object('x'))).toThrow(TypeError);
 });
 
-test('the path of an API server that is behind a prefix is kept, with and without slashes at its end', async () => {
+test('the path prefix of an API server is kept, with and without trailing slashes', async () => {
   const paths: unknown[] = [];
   for (const prefix of ['/clusters/a', '/clusters/a//']) {
     const ring = await ringAt((request, response) => {
@@ -219,7 +219,7 @@ test.each([
   `${UID.slice(1)}/7`,
   'a/b"c',
 ])(
-  'a write that expects the revision %j, which no ring ever had, is a conflict, and no request is made',
+  'a write that expects the revision %j, which no ring ever had, is a conflict and makes no request',
   async (expected) => {
     const ring = await ringAt(() => expect.unreachable());
     await expect(ring.write('two', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -240,7 +240,7 @@ test('an https:// server is called over TLS', async () => {
   server.closeAllConnections();
 });
 
-test('an entry of a ConfigMap with a lone surrogate, which has no UTF-8 form, is corrupt', async () => {
+test('a ConfigMap entry with a lone surrogate, which has no UTF-8 form, is corrupt', async () => {
   const ring = await ringAt(sending(200, secret({ kind: 'ConfigMap', data: { ring: '\ud800' } })), '', 'ConfigMap');
   await expect(ring.read()).rejects.toMatchObject({ kind: 'corrupt', detail: expect.stringContaining('UTF-8') });
 });
@@ -281,7 +281,7 @@ describe('a watch', () => {
     expect(heard).toBe(0);
   });
 
-  test('reads each event that is complete, in whatever pieces it comes', async () => {
+  test('reads each event once it is complete, in whatever pieces it arrives', async () => {
     const [first, second] = [7, 8].map((version) =>
       JSON.stringify({ type: 'ADDED', object: { metadata: { resourceVersion: `${version}` } } }),
     );

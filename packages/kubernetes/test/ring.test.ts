@@ -85,7 +85,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(body).toMatchObject({ metadata: { labels: { team: 'payments' }, annotations: { note: 'kept' } } });
     });
 
-    test('an object that was created empty is a ring that does not exist, and needs no permission to create', async () => {
+    test('an object that was created empty counts as an absent ring, and needs no permission to create', async () => {
       const { name, path } = newRing();
       const token = await api.token([`get secrets/${name}`, `patch secrets/${name}`]);
       const { ring } = newRing({ name, client: api.config({ token }) });
@@ -98,7 +98,7 @@ describe.each(servers)('on %s', (_title, api) => {
   });
 
   describe('compare-and-swap', () => {
-    test('one of two writers of the same document wins', async () => {
+    test('exactly one of two writers of the same document succeeds', async () => {
       const { name, ring } = newRing();
       const { revision } = await ring.write('same', { expected: undefined });
       const { ring: other } = newRing({ name });
@@ -121,7 +121,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(Math.abs(Number(dates[0]) - Date.now())).toBeLessThan(60_000);
     });
 
-    test('a ring that was deleted and created again is another one, even with an equal resourceVersion', async () => {
+    test('a ring that was deleted and recreated is a different ring, even with an equal resourceVersion', async () => {
       const { ring, path } = newRing();
       const { revision } = await ring.write('one', { expected: undefined });
       await api.call('DELETE', path);
@@ -139,7 +139,7 @@ describe.each(servers)('on %s', (_title, api) => {
       ['an entry that is empty', '', 'corrupt', 'empty'],
       ['an entry that is not UTF-8', Buffer.from([0xff, 0xfe]).toString('base64'), 'corrupt', 'UTF-8'],
       ['a document over the bound', Buffer.alloc(262_145, 0x61).toString('base64'), 'too-large', '262144'],
-    ] as const)('%s has a kind, and a revision by which it is replaced', async (_, entry, kind, detail) => {
+    ] as const)('%s is an error with a kind and the revision needed to replace it', async (_, entry, kind, detail) => {
       const { name, ring } = newRing();
       await api.call('POST', secrets, { kind: 'Secret', metadata: { name }, data: { ring: entry } });
       const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
@@ -148,7 +148,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await ring.read())?.document).toBe('mended');
     });
 
-    test.runIf(api === fake)('a write that an admission webhook changed did not store the document', async () => {
+    test.runIf(api === fake)('a write is unavailable if an admission webhook changed the document', async () => {
       const { ring } = newRing({ name: `mutated-${++names}` });
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable', 'webhooks'));
     });
@@ -165,7 +165,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.write('y', { expected: revision })).rejects.toMatchObject(failed('read-only', 'immutable'));
     });
 
-    test('an object that grows over the bound of Kubernetes is too large', async () => {
+    test('an object that grows beyond the Kubernetes size limit is too large', async () => {
       const { name, ring } = newRing();
       const theirs = Buffer.alloc(900_000).toString('base64');
       await api.call('POST', secrets, { kind: 'Secret', metadata: { name }, data: { theirs } });
@@ -196,7 +196,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(other.read()).rejects.toMatchObject(failed('denied', 'permissions'));
     });
 
-    test('a caller that may not write is denied, also if the write would be a conflict', async () => {
+    test('a caller without permission to write is denied, even if the write would be a conflict', async () => {
       const { name, ring } = newRing();
       await ring.write('one', { expected: undefined });
       const token = await api.token([`get secrets/${name}`]);
@@ -215,7 +215,7 @@ describe.each(servers)('on %s', (_title, api) => {
       );
     });
 
-    test('a 404 of another server is not an absent ring', async () => {
+    test('a 404 from another server does not mean that the ring is absent', async () => {
       const server = `${api.server.address}/not-the-api`;
       const { ring } = newRing({ client: kubeConfig({ server, skipTLSVerify: true }, 'admin') });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no API server for Secrets'));
@@ -232,7 +232,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no connection, or no credentials'));
     });
 
-    test('the client of KUBECONFIG is used by default', async () => {
+    test('the kubeconfig file that KUBECONFIG names is used by default', async () => {
       const { name, ring } = newRing();
       await ring.write('one', { expected: undefined });
       const kubeconfig = join(folder, name);
@@ -243,7 +243,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await byDefault.read())?.document).toBe('one');
     });
 
-    test('a kubeconfig that cannot be read is unavailable, and says what to check', async () => {
+    test('a kubeconfig that cannot be read is unavailable, and the error says what to check', async () => {
       const kubeconfig = join(folder, 'broken');
       writeFileSync(kubeconfig, 'hunter2: [');
       vi.stubEnv('KUBECONFIG', kubeconfig);
@@ -254,7 +254,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(String(error)).not.toContain('hunter2');
     });
 
-    test('no message contains what the API server or the client said', async () => {
+    test('no message repeats text of the API server or the client', async () => {
       const client = {
         getCurrentCluster: () => ({ server: api.server.address }),
         applyToHTTPSOptions: () => Promise.reject(new Error('token hunter2 has expired')),
@@ -326,7 +326,7 @@ describe.each(servers)('on %s', (_title, api) => {
     });
 
     test.runIf(api === fake)(
-      'resumes a watch that ended in time at its version: no write is missed, and none is reported twice',
+      'resumes a watch at the version where it ended, without missing a write or reporting one twice',
       async () => {
         const { ring, revision, heard, endWatches } = await watched();
         const before = heard();

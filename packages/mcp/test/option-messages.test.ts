@@ -211,7 +211,7 @@ describe('arguments of mcp.d’s codec', () => {
     [bound, { target: 't' }, 'who.subject must be a string, got undefined'],
     [bound, { subject: 'alice' }, 'who.target must be a string, got undefined'],
     [free, { subject: 7 }, 'who.subject must be a string, got 7'],
-  ])('requester %# is rejected by both methods', (made, who, message) => {
+  ])('encode and decode reject requester %#', (made, who, message) => {
     const { encode, decode } = Object(made);
     for (const attempt of [() => encode('1', who), () => decode('v1.', who)]) {
       expect(attempt).toThrow(TypeError);
@@ -227,7 +227,7 @@ describe('arguments of mcp.d’s codec', () => {
     ['x'.repeat(200_000), 'alice', 'a token must not have more than 262144 characters, got '],
     ['1', 'u\ud800', 'who.subject and who.target must not have lone surrogates, and who.subject no zero byte'],
     ['1', '{', 'who.subject must not start with {, because revision 2026-06 could take it for a payload'],
-  ])('encode rejects state and subject %#, and says why', (state, subject, message) => {
+  ])('encode rejects state and subject %#, and gives the reason', (state, subject, message) => {
     expect(() => Object(june).encode(state, { subject })).toThrow(`createMcpdRequestStateCodec: ${message}`);
   });
 });

@@ -63,7 +63,7 @@ async function call(params: Record<string, unknown>, user = USER): Promise<Answe
 const ORDER = { arguments: { order: 'canary-order' } };
 
 describe('secrets are never revealed (F21), and all refusals look alike (F20)', () => {
-  test('no output has the state, the principal, the access token or the key', async () => {
+  test('no output contains the state, the principal, the access token or the key', async () => {
     const first = await http.call('tools/call', { name: 'refund', ...ORDER }, { user: USER });
     const requestState = tokenOf(first);
     log({ ...first.result, inputRequests: undefined });

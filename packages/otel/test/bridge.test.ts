@@ -40,7 +40,7 @@ describe('the options of the bridge', () => {
     ['a clock without wallMs', codec, { clock: {} }, /clock must be a Clock/],
     ['a ringName with a space', codec, { ringName: 'a b' }, /ringName/],
     ['a name that is observed', codec, {}, /"default" is already observed/],
-  ])('to observe %s is refused by name', (_, given, options, message) => {
+  ])('observe() refuses %s, with a message that names the problem', (_, given, options, message) => {
     create().observe(codec);
     expect(() => bridge?.observe(Object(given), Object(options))).toThrow(message);
     expect(() => bridge?.observe(Object(given), Object(options))).toThrow(/^observe: /);

@@ -140,7 +140,7 @@ test('spans are made for calls and rotations only, and failed ones have the stat
 });
 
 test.each(['x', `${KEY}x`, `x${KEY}`, [KEY], 7, null, undefined])(
-  'a span shows the hash of a key, and no other key id: %j',
+  'a span shows a key id only if it is a hash, not %j',
   (keyId) => {
     const { spans } = record();
     publish('rotation', { reason: 'scheduled', keyId });
@@ -148,7 +148,7 @@ test.each(['x', `${KEY}x`, `x${KEY}`, [KEY], 7, null, undefined])(
   },
 );
 
-test('what a codec and the boundary do with tokens are events of the active span, and make no span', () => {
+test('token operations of a codec and the boundary add events to the active span, and create no span', () => {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   onTestFinished(() => context.disable());
   const { spans } = record();
@@ -269,7 +269,7 @@ test.each([
   ['boundary-sealed', 'method', 'mcp.method.name', ['tools/call', 'prompts/get', 'resources/read', 'unknown']],
   ['boundary-refused', 'direction', 'sealring.boundary.direction', ['inbound', 'outbound']],
   ['boundary-refused', 'reason', 'sealring.reject.reason', BOUNDARY_REASONS],
-])('%s: of %s, %s has the values %j, and _OTHER for any other', (name, member, attribute, values) => {
+])('%s: from %s, %s gets the values %j, and _OTHER for any other value', (name, member, attribute, values) => {
   const { samples } = record();
   samples.length = 0;
   const wrong = ['', 'canary', 7, null, [values[0]], 'x'.repeat(41), `${values[0]}\n`, ` ${values[0]}`].slice(
@@ -297,7 +297,7 @@ const OTHERS = [
 ];
 
 test.each(['refresh', 'rotation-failed'])(
-  '%s: of source and kind, error.type has the values of lastError, and _OTHER for any other',
+  '%s: from source and kind, error.type gets the values of lastError, and _OTHER for any other',
   (name) => {
     const { samples } = record();
     samples.length = 0;
@@ -344,7 +344,7 @@ function gauges(samples: Sample[]): [Record<string, number>, number] {
   return [Object.fromEntries(named.filter(([, value]) => value !== 0)), samples.length];
 }
 
-test('a codec that is closed, or no longer observed, reports zeros, and before that its health', () => {
+test('a codec reports its health, and zeros once it is closed or no longer observed', () => {
   const { bridge, samples, collect } = record();
   samples.length = 0;
   const clock = { wallMs: () => NOW };

@@ -37,7 +37,7 @@ describe('the instrumentation', () => {
     await meter[Symbol.asyncDispose]();
   });
 
-  test('reports to the providers that it is registered with, and nothing after that', async () => {
+  test('reports to the providers that it is registered with, and nothing after it is unregistered', async () => {
     const stop = sealring.observe(codec, { ringName: 'payments' });
     refuse();
     expect([await value(READY), await value(REFUSED)]).toEqual([1, 1]);
@@ -59,7 +59,7 @@ describe('the instrumentation', () => {
     expect((await other.samples()).get(READY)).toBe(0);
   });
 
-  test('a codec keeps its name when the codec before it is stopped late, also with another provider', async () => {
+  test('a codec keeps its name when its predecessor is stopped late, even after a change of provider', async () => {
     const old = await join(createServices());
     const stopOld = sealring.observe(old);
     await old.close();
@@ -78,7 +78,7 @@ describe('the instrumentation', () => {
     expect([...(await last.samples()).keys()].filter((name) => name.includes('codec_ready'))).toEqual([]);
   });
 
-  test('reports nothing until it is enabled if it was created with enabled: false', async () => {
+  test('reports nothing before enable() if it was created with enabled: false', async () => {
     unregister();
     const off = new SealringInstrumentation({ enabled: false });
     off.setMeterProvider(meter.meterProvider);

@@ -39,7 +39,7 @@ function refused(codec: KmsCodec, token: string): void {
   expect(() => codec.unseal(token)).toThrow(InvalidRequestState);
 }
 
-test('calls, rotations and refusals of a codec are counted by reason, and those of an outage by kind', async () => {
+test('a codec’s calls, rotations and refusals are counted by reason, and failures in an outage by kind', async () => {
   const codec = await start();
   bridge.observe(codec, { ringName: 'payments' });
   const token = codec.seal(payload);

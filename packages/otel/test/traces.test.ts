@@ -76,7 +76,7 @@ test('spans and events belong to the trace of the request that waits for them', 
   ]);
 });
 
-test('a span that has ended is not used as parent by timers from its request', async () => {
+test('timers that a request started do not use its ended span as their parent', async () => {
   const member = await join(services);
   codec = member;
   const tracer = provider.getTracer('test');

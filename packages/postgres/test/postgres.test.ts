@@ -278,6 +278,6 @@ describe.skipIf(connectionString === '')('the migration', () => {
   });
 });
 
-test('schema.sql is what the migration runs', async () => {
+test('the migration runs the text of schema.sql', async () => {
   expect(await readFile(new URL('../schema.sql', import.meta.url), 'utf8')).toBe(schemaSql());
 });

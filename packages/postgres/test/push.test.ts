@@ -29,7 +29,7 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
   return () => client.query(`NOTIFY "${channel}"`);
 }
 
-test('a listener reports writes and its own loss, and its channel belongs to the ring alone', async () => {
+test('a listener reports writes and the loss of its connection, and its channel is specific to the ring', async () => {
   const calls: unknown[] = [];
   const note = async (...call: unknown[]): Promise<void> => void calls.push(call);
   const unref = (): void => void calls.push(['unref']);

@@ -120,7 +120,7 @@ describe('options', () => {
   });
 });
 
-test('the listening connection logs in like the pool, whose password is not enumerable', () => {
+test('the listening connection uses the password of the pool, although it is not enumerable', () => {
   const client = connectionOf(readRingOptions({ pool: new Pool({ user: 'me', password: 'secret', host: 'db' }) }));
   expect(client.createListener?.()).toMatchObject({
     user: 'me',
@@ -168,7 +168,7 @@ test('no text, cause or property of the client’s error is in the store’s err
   expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
 });
 
-test('a connection returns to the pool after an answer, or before a statement that was abandoned; otherwise it ends', async () => {
+test('a connection returns to the pool after an answer, or if no statement was sent; otherwise it ends', async () => {
   const released: unknown[] = [];
   const answers: (() => Promise<{ readonly rows: readonly unknown[] }>)[] = [];
   const client = Object.assign(new EventEmitter(), {

@@ -53,7 +53,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
   });
 
   test.each(['repeatable read', 'serializable'])(
-    'concurrent claims work at %s, and none is rejected',
+    'concurrent claims work at isolation level %s, and none rejects',
     async (isolation) => {
       const options = `-c default_transaction_isolation=${isolation.replaceAll(' ', '\\ ')}`;
       const store = postgresSingleUse({ pool: poolOf({ max: 10, options }) });
@@ -65,7 +65,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     },
   );
 
-  test('each claim removes at most 16 expired ones, and never any other', async () => {
+  test('each claim removes at most 16 expired claims, and never one that is valid', async () => {
     const pool = poolOf({ max: 10 });
     const table = await freshTable(pool);
     const store = postgresSingleUse({ pool, table });
@@ -137,7 +137,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
 test.each([
   [2, true],
   [3, undefined],
-])('after %i serialization failures a claim is %s, with the remaining time each time', async (failures, claimed) => {
+])('after %i serialization failures a claim is %s, with the time left at each attempt', async (failures, claimed) => {
   const values: unknown[] = [];
   const client = Object.assign(new EventEmitter(), {
     async query(asked: PostgresQuery) {

@@ -17,7 +17,7 @@ test.each([
   [5, 800, 1_600],
   [6, 1_000, 2_000],
   [5_000, 1_000, 2_000],
-])('after %i attempts the client connects again after %i to %i ms, with jitter', (retries, least, most) => {
+])('after %i retries the client reconnects in %i to %i ms, with jitter', (retries, least, most) => {
   const drawn = Array.from({ length: 100 }, () => Number(reconnectionMs(retries, new Error('reset'))));
   expect(Math.min(...drawn)).toBeGreaterThanOrEqual(least);
   expect(Math.max(...drawn)).toBeLessThanOrEqual(most);

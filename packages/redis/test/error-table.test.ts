@@ -48,7 +48,7 @@ describe('error replies', () => {
     [new ClientOfflineError(), 'not connected'],
     [new ConnectionTimeoutError(), 'in time'],
     [new SocketClosedUnexpectedlyError(), 'rediss://'],
-  ])('%o of the client itself has a hint that names the fix', (error, what) => {
+  ])('%o from the client itself has a hint that names the fix', (error, what) => {
     expect(classify(error)).toMatchObject({ kind: 'unavailable', detail: expect.stringContaining(what) });
   });
 

@@ -103,7 +103,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(ring.write('late', { expected })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('the revision of a value that is not a ring replaces neither a ring nor an absent key', async () => {
+  test('a write with the revision of a foreign value replaces neither a ring nor an absent key', async () => {
     const ring = redisRing({ client: await connected(), key: freshKey() });
     await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     await ring.write('x', { expected: undefined });
@@ -150,7 +150,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await behind.read()).toEqual({ document: 'x', revision });
   });
 
-  test('a server out of memory is unavailable for writes, and still readable', async () => {
+  test('a server that is out of memory is unavailable for writes, but still readable', async () => {
     const { address } = await server([]);
     const client = await connected(address);
     const ring = redisRing({ client });
@@ -160,7 +160,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await ring.read()).toEqual({ document: 'x', revision });
   });
 
-  test('a missing or wrong password is denied, and one in a URL is in no error', async () => {
+  test('a missing or wrong password is denied, and no error shows a password from a URL', async () => {
     const { port } = await server(['--requirepass', 'right']);
     const wrong = `redis://:canary-password@127.0.0.1:${port}`;
     const anonymous = await connected(`redis://127.0.0.1:${port}`, { RESP: 2, disableClientInfo: true });
@@ -273,7 +273,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     expect(await client.exists(`sealring:used:${id}`)).toBe(0);
   });
 
-  test('a claim rejects if the store is down, full or denies access', async () => {
+  test('a claim rejects if the store is down, is full or denies access', async () => {
     const redis = await server(['--requirepass', 'right']);
     const client = await connected(redis.address.replace('//', '//:right@'));
     const store = redisSingleUse({ client, callTimeoutSeconds: 0.3 });

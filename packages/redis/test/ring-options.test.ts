@@ -104,7 +104,7 @@ test('the time of the server is reported in seconds (F13)', async () => {
   expect(dates).toEqual([new Date(1_795_000_000_000)]);
 });
 
-test('a claim is one SET with the remaining time, and none once that is zero (F48)', async () => {
+test('a claim sends one SET with the remaining time, and nothing once no time remains (F48)', async () => {
   const sent: unknown[] = [];
   const store = redisSingleUse({ client: { sendCommand: async (...given) => sent.push(given) && 'OK' } });
   expect(store.clockSkewSeconds).toBe(300);

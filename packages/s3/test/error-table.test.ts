@@ -49,7 +49,7 @@ test.each([
   '<Error>x<Code>SlowDown</Code></Error>',
   '<Error><Code> SlowDown</Code></Error>',
   { body: 'SlowDown' },
-])('the code is taken only from a whole answer in the form of S3, not from %j', (body) => {
+])('the code is taken only from a complete S3 error document, not from %j', (body) => {
   expect(unparsed(body)).not.toHaveProperty('serviceCode');
 });
 

@@ -84,7 +84,7 @@ describe('the S3 SDK against a local server', () => {
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
 
-  test('404 NoSuchKey is absent, and the date of an answer is reported, also of a refusal (F13)', async () => {
+  test('404 NoSuchKey is absent, and the date of every answer is reported, even of an error (F13)', async () => {
     const date = new Date('2026-11-21T10:00:00Z');
     const { ring } = await stubbed(({ method }, response) => {
       response.setHeader('date', date.toUTCString());
@@ -106,7 +106,7 @@ describe('the S3 SDK against a local server', () => {
   test.each([
     ['with', {}],
     ['without', { checksum: false }],
-  ])('a body that ends early is unavailable, %s a checksum', async (_, { checksum = true }: { checksum?: boolean }) => {
+  ])('a body %s a checksum is unavailable if it ends early', async (_, { checksum = true }: { checksum?: boolean }) => {
     const { ring } = await stubbed((__, response) => {
       const headers = { etag: '"e"', 'content-length': '100', ...(checksum && { 'x-amz-checksum-crc32': 'AAAAAA==' }) };
       response.writeHead(200, headers);

@@ -93,7 +93,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     });
   });
 
-  test('switching versioning on does not change the revision of the object', async () => {
+  test('enabling versioning does not change the revision of the object', async () => {
     const { bucket, ring } = await newRing();
     const { revision } = await ring.write('a', { expected: undefined });
     await version(bucket, 'Enabled');
@@ -102,7 +102,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     expect((await ring.read())?.document).toBe('b');
   });
 
-  test('an old version that an operator restores has a different revision from before', async () => {
+  test('an old version that an operator restores has a new revision', async () => {
     const { bucket, key, ring } = await newRing('Enabled');
     const first = await ring.write('a', { expected: undefined });
     const { VersionId } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));

@@ -110,7 +110,7 @@ describe('options', () => {
   });
 
   test.each([true, undefined])(
-    'a ring with its own client, path style %s, does not retry, and closes it',
+    'a ring that makes its own client (path style %s) does not retry, and closes that client',
     async (style) => {
       const send = vi.spyOn(S3Client.prototype, 'send').mockImplementation(() => {
         throw new Error('sent');

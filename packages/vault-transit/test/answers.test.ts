@@ -39,7 +39,7 @@ function flipped(text: unknown, at: number): string {
   return bytes.toString();
 }
 
-describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () => {
+describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao', () => {
   beforeAll(async () => {
     proxy = await startSpoilingProxy(openbao.address);
     name = await newKey();
@@ -109,7 +109,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       },
     );
 
-    test('a byte flipped on the way to or from Vault is corrupt no later than at the unwrap', async () => {
+    test('a ciphertext byte flipped on the way to or from Vault makes the unwrap fail as corrupt', async () => {
       const length = ciphertextOf(made).length;
       for (let at = 9; at < length; at += 7) {
         proxy.spoilAnswers(data((d) => ({ ...d, ciphertext: flipped(d['ciphertext'], at) })));
@@ -163,7 +163,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       },
     );
 
-    test('owns() refuses the same wrapped keys, without a request', () => {
+    test('owns() refuses wrapped keys that name another provider, another key or no version, without a request', () => {
       expect(setUp().owns?.(made)).toBe(true);
       for (const other of [
         { provider: 'aws-kms' },
@@ -176,7 +176,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('contract 4: wrong arguments are a TypeError or RangeError', () => {
+  describe('contract 4: wrong arguments cause a TypeError or RangeError', () => {
     test.each<[string, (w: Wrapper) => Promise<unknown>, typeof TypeError | typeof RangeError]>([
       ['a data key of 31 bytes', (w) => w.wrap(sampleKey().subarray(1), { context }), RangeError],
       ['no options', (w) => w.wrap(sampleKey(), Object(undefined)), TypeError],
@@ -254,7 +254,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       expect(await setUp({ client }).unwrap(made, { context })).toEqual(sampleKey());
     });
 
-    test('a client whose body is something other than bytes, and so has no length, is unavailable', async () => {
+    test('an answer whose body is not bytes, and so has no length, is unavailable', async () => {
       const text = JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') } });
       const other: unknown = Uint8Array.from(Buffer.from(text)).buffer;
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -275,7 +275,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       for (const piece of pieces) expect(piece).toEqual(new Uint8Array(piece.length));
     });
 
-    test('a warning that associated_data is ignored counts among others, and others do not count', async () => {
+    test('a warning that associated_data is ignored is noticed among others, which have no effect', async () => {
       const warn = (...warnings: unknown[]): void =>
         proxy.spoilAnswers(({ body }) => ({ body: JSON.stringify({ ...JSON.parse(body), warnings }) }));
       warn('something else', 7);
@@ -284,7 +284,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       await expect(setUp().unwrap(made, { context })).rejects.toMatchObject({ kind: 'denied' });
     });
 
-    test('a call that fails once is answered by its retry', async () => {
+    test('a call that fails once succeeds when it is retried', async () => {
       let failures = 1;
       proxy.spoilAnswers(() => (failures-- > 0 ? { status: 503, body: '' } : {}));
       expect(await setUp().unwrap(made, { context })).toEqual(sampleKey());
@@ -302,7 +302,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['returns nothing', () => ''],
       ['returns a list', () => Object(['hvs.token'])],
       ['returns a line break', () => 'hvs.token\n'],
-    ])('a token function that %s is unavailable, not denied, and no request is made', async (_, token) => {
+    ])('a token function that %s is reported as unavailable, not denied, and no request is made', async (_, token) => {
       await expect(setUp({ token }).unwrap(made, { context })).rejects.toMatchObject({
         kind: 'unavailable',
         summary: { hint: expect.stringContaining('token function'), attempts: 2 },
@@ -331,7 +331,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
 
   describe('every call ends (F29)', () => {
     test.each(CALLS)(
-      '%s: a Vault that hangs, before or in its answer, is unavailable, and its connection is closed',
+      '%s: a Vault that hangs before or during its answer is unavailable, and its connection is closed',
       async (_, run) => {
         for (const where of ['before', 'inBody'] as const) {
           const before = proxy.abandoned;
@@ -345,7 +345,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       },
     );
 
-    test.each(CALLS)('%s: a connection that is reset, before or in its answer, is unavailable', async (_, run) => {
+    test.each(CALLS)('%s: a connection that is reset before or during an answer is unavailable', async (_, run) => {
       for (const where of ['before', 'inBody'] as const) {
         proxy.reset(where);
         await expect(run(setUp(), made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
@@ -366,7 +366,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       await expect(setUp({ address }).unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     });
 
-    test('a body without end is cut off at 64 KiB', async () => {
+    test('a body without an end is cut off at 64 KiB', async () => {
       const closed: Promise<unknown>[] = [];
       const server = createServer((socket) => {
         closed.push(new Promise((resolve) => socket.on('close', resolve)));
@@ -403,7 +403,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       expect(getEventListeners(signal, 'abort')).toEqual([]);
     });
 
-    test('contract 5: with a signal that was aborted before, no request is made', async () => {
+    test('contract 5: a call whose signal is already aborted makes no request', async () => {
       const signal = AbortSignal.abort();
       await expect(setUp().wrap(sampleKey(), { context, signal })).rejects.toMatchObject({ kind: 'unavailable' });
       await expect(setUp().unwrap(made, { context, signal })).rejects.toMatchObject({ kind: 'unavailable' });

@@ -43,10 +43,10 @@ function wrapper(options: object = {}): KeyWrapper {
   return vaultTransitKeyWrapper({ address: server.address, keyId: 'payments', token: TOKEN, ...limits, ...options });
 }
 
-describe('no error has the data key or the token that an answer or an error has (F33)', () => {
+describe('no error contains the data key or the token, even if an answer or another error does (F33)', () => {
   const statuses = [200, 204, 307, 400, 401, 403, 404, 405, 412, 413, 429, 472, 500, 501, 502, 503];
   test.each(CALLS.flatMap(([call, run]) => statuses.map((status) => ({ call, run, status }))))(
-    'no error of $call has the key or the token after a status $status that repeats the request, as JSON, HTML and headers',
+    'no error of $call has the key or the token after a status $status whose body and headers repeat them',
     async ({ run, status }) => {
       const headers = { 'X-Echo': TOKEN, Location: `${server.address}/${TOKEN}`, Date: TOKEN };
       for (const body of [

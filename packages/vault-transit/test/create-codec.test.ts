@@ -69,7 +69,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  test('the start fails after one request, with the error of a Vault that denies access', async () => {
+  test('if Vault denies access, the start fails with that error after one request', async () => {
     const options = { ...(await setUp()), token: 'no-such-token' };
     proxy.requests.length = 0;
     const start = createVaultTransitCodec(options);
@@ -78,7 +78,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     expect(proxy.requests).toHaveLength(1);
   });
 
-  test('a call is attempted once, because the ring repeats it', async () => {
+  test('a call is attempted once by default, because the ring retries it', async () => {
     await using codec = await createVaultTransitCodec(await setUp());
     await using patient = await createVaultTransitCodec({ ...(await setUp()), maxAttempts: 2 });
     proxy.answer({ status: 503 });

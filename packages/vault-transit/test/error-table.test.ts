@@ -30,13 +30,13 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['denied', 'message decryption not supported for key type hmac'],
 ];
 
-describe('a 400 of Vault is classified by the texts on the list', () => {
+describe('a 400 from Vault is classified by the listed texts', () => {
   test.each(TEXTS)('a 400 is %s for the text: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
   });
 
-  test('every row of the list is listed in this test', () => {
+  test('this test covers every row of the list', () => {
     expect(REFUSALS.filter(({ text }) => !TEXTS.some(([, given]) => text.test(given)))).toEqual([]);
   });
 
@@ -45,7 +45,7 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
       expect(hint).toMatch(/ .* /);
   });
 
-  test.each(TEXTS)('a text means %s only as a whole, and only with 400: %s', (_, text) => {
+  test.each(TEXTS)('a text means %s only at the start of an error message of a 400: %s', (_, text) => {
     const unknown = { kind: 'unavailable', hint: expect.stringContaining('does not recognize') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
     expect(classifyAnswer(400, errors({ text }, [text]))).toMatchObject(unknown);
@@ -56,13 +56,13 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
   });
 
   test.each(TEXTS.filter(([, text]) => !/^(?:missing|message) /.test(text)))(
-    'a text means %s only where the message ends: %s',
+    'a text means %s only if nothing follows it in the message: %s',
     (_, text) => {
       expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('does not recognize');
     },
   );
 
-  test('any other text is unavailable, and is not copied', () => {
+  test('any other text is unavailable, and is not copied into the error', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (body) => {
         const failure = classifyAnswer(400, body);
@@ -93,7 +93,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [502, 'unavailable'],
     [503, 'unavailable'],
     [504, 'unavailable'],
-  ])('an answer with status %i and a page as its body is %s', (status, kind) => {
+  ])('an answer with status %i and an HTML page as its body is %s', (status, kind) => {
     expect(classifyAnswer(status, '<html>')).toMatchObject({ kind, status });
   });
 
@@ -106,7 +106,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [405, /transit engine/],
     [501, /not initialized/],
     [503, /sealed/],
-  ])('%i has a hint that names what to check', (status, hint) => {
+  ])('status %i has a hint that names what to check', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
   });
 
@@ -124,7 +124,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
 
 describe('a request without an answer is unavailable', () => {
   test.each(['ECONNREFUSED', 'UND_ERR_SOCKET', 'DEPTH_ZERO_SELF_SIGNED_CERT'])(
-    '%s is named, on the error or on its cause',
+    '%s is reported as the code, whether the error or its cause has it',
     (code) => {
       const named = { kind: 'unavailable', code, hint: expect.any(String) };
       expect(classify(Object.assign(new Error('x'), { code }))).toEqual(named);

@@ -25,7 +25,7 @@ afterAll(() => proxy.close());
 
 describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   test.each(['aes256-gcm96', 'aes128-gcm96', 'chacha20-poly1305', 'xchacha20-poly1305'])(
-    'contract 1: %s: unwrap returns what was wrapped, and key path and version are recorded',
+    'contract 1: %s: unwrap returns what was wrapped, and the key path and version are recorded',
     async (type) => {
       const name = await newKey({ type });
       const keyWrapper = wrapperFor(name);
@@ -57,7 +57,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(keyWrapper).not.toHaveProperty('generate');
   });
 
-  test('contract 2: another context is corrupt, and an empty one is a context like any other (F25)', async () => {
+  test('contract 2: a wrap is corrupt with any other context, and an empty context is valid (F25)', async () => {
     const keyWrapper = wrapperFor(await newKey());
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (const other of [{}, { ...context, 'sealring:ring': 'other' }, { ...context, more: '' }]) {
@@ -217,14 +217,14 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(proxy.requests).toHaveLength(before + 2);
   });
 
-  test('a wrap made at one address of a key unwraps at another', async () => {
+  test('a data key wrapped at one address of Vault is unwrapped at another', async () => {
     const name = await newKey();
     const made = await wrapperFor(name, { address: proxy.address }).wrap(sampleKey(), { context });
     expect(await wrapperFor(name).unwrap(made, { context })).toEqual(sampleKey());
     expect(wrapperFor(name).keyId).toBe(wrapperFor(name, { address: proxy.address }).keyId);
   });
 
-  test('a mount in a nested namespace is called there, recorded with it, and unwrapped by no other', async () => {
+  test('a wrap by a mount in a nested namespace names that namespace, and no other one unwraps it', async () => {
     const team = `team-${randomUUID().slice(0, 8)}`;
     await operate('POST', `sys/namespaces/${team}`);
     await operate('POST', `${team}/sys/namespaces/sub`);

@@ -103,7 +103,7 @@ describe('options', () => {
     expect(keyWrapper.keyId).toBe('team/sub/deep/transit/keys/payments');
   });
 
-  test('requests are POSTs to the address with its path, with the token, if there is one, and without redirects', async () => {
+  test('requests are POSTs to the address and its path, with the token if there is one, and no redirects', async () => {
     const seen: unknown[] = [];
     const client = {
       fetch(url: string, { method, headers, redirect }: { method: string; headers: object; redirect: string }) {

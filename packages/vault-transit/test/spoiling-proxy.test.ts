@@ -19,7 +19,7 @@ function post(signal?: AbortSignal): Promise<Response> {
 }
 
 describe('the proxy that injects faults', () => {
-  test('passes request and answer unchanged, and records them', async () => {
+  test('passes requests and answers unchanged, and records the requests', async () => {
     const answer = await post();
     expect([answer.status, await answer.text()]).toEqual([400, '{"a":1}']);
     expect(answer.headers.get('date')).toBe('Thu, 01 Jan 2026 00:00:00 GMT');
@@ -28,7 +28,7 @@ describe('the proxy that injects faults', () => {
     }
   });
 
-  test('changes both, until restore() is called', async () => {
+  test('changes requests and answers until restore() is called', async () => {
     proxy.spoilRequests((body) => `${body}!`);
     proxy.spoilAnswers(({ body }) => ({ status: 200, body: `${body}?` }));
     const answer = await post();
@@ -45,7 +45,7 @@ describe('the proxy that injects faults', () => {
     expect(behind.requests).toEqual([]);
   });
 
-  test('resets a connection, before the headers or in the body', async () => {
+  test('resets a connection before the headers or in the body', async () => {
     proxy.reset();
     await expect(post()).rejects.toThrow(TypeError);
     proxy.reset('inBody');
@@ -53,7 +53,7 @@ describe('the proxy that injects faults', () => {
     await expect(answer.text()).rejects.toThrow(TypeError);
   });
 
-  test('hangs until its client disconnects, before the headers or in the body', async () => {
+  test('hangs before the headers or in the body until its client disconnects', async () => {
     proxy.hang();
     await expect(post(AbortSignal.timeout(50))).rejects.toThrow('aborted');
     proxy.hang('inBody');

@@ -1,6 +1,6 @@
 /** The attacker's powers, as the threat model grants them. */
 export interface Powers {
-  /** Reads and writes to the store. */
+  /** Reads the store and writes to it. */
   readonly writes: boolean;
   /** Data keys of the ring that the attacker steals, as they are at the moment of the theft. */
   readonly steals: 'newest' | 'older' | 'revoked' | 'ended' | undefined;

@@ -162,7 +162,7 @@ export class KeptRevocation {
 
 const NOT_KEPT =
   'the store does not keep the revocation, although it was written more than once: servers that have not read it still ' +
-  'use the key. Something keeps writing an older ring, such as a restored copy. Stop it, remove its permission to write ' +
+  'use the key. Something keeps writing an older ring, such as a restored copy. Stop it, remove its permission to write to ' +
   'the store, and revoke again';
 
 const INTERRUPTED =

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { awsErrorRows } from '../../src/adapter/aws-errors.ts';
 
-test('every error name that AWS services share has the row of its meaning', () => {
+test('every error name that AWS services share maps to the row for its meaning', () => {
   const rows = awsErrorRows({
     denied: 'denied',
     credentials: 'credentials',

@@ -221,7 +221,7 @@ describe('attempts of a key wrapper', () => {
     expect(outcome).toEqual({ answer: 2 });
   });
 
-  test('mayPass can end the attempts early, and cannot repeat a final failure', async () => {
+  test('mayPass can end the attempts early, but cannot cause another attempt after a final failure', async () => {
     const asked: [string, number][] = [];
     const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify, ({ kind }, attempts) => {
       asked.push([kind, attempts]);

@@ -33,7 +33,7 @@ describe('connectionFailure', () => {
     expect(connectionFailure(new Error('Region is missing: canary'))).toBeUndefined();
   });
 
-  test('finds the code of a cause, and of the first of several errors', () => {
+  test('finds the code of a cause, and the code of the first of several errors', () => {
     const refused = errorWith({ code: 'ECONNREFUSED' });
     expect(connectionFailure(new TypeError('fetch failed', { cause: refused }))?.code).toBe('ECONNREFUSED');
     expect(connectionFailure(new AggregateError([refused, errorWith({})]))?.code).toBe('ECONNREFUSED');

@@ -73,7 +73,7 @@ describe('a data key to be wrapped', () => {
     }
   });
 
-  test('a data key of one byte repeated 32 times is refused with a RangeError, also with a hash after the 32 bytes (F17)', () => {
+  test('a data key of one byte repeated 32 times is refused with a RangeError, even if a hash follows it (F17)', () => {
     expect(() => copyDataKey(PROVIDER, new Uint8Array(32).fill(7), CONTEXT)).toThrow(RangeError);
     const constant = Buffer.concat([Buffer.alloc(32, 7), randomBytes(32)]);
     expect(() => copyDataKey(PROVIDER, constant, NO_CONTEXT)).toThrow(RangeError);
@@ -101,7 +101,7 @@ describe('the data key in the answer of a service', () => {
     ['31 bytes', () => randomBytes(31)],
     ['a constant', () => Buffer.alloc(32, 7)],
     ['nothing', () => Buffer.alloc(0)],
-  ])('an answer with %s for a data key is corrupt, and still overwritten (adapter rule 4)', (_, make) => {
+  ])('an answer with %s as the data key is corrupt, but still overwritten (adapter rule 4)', (_, make) => {
     const plaintext = make();
     expect(() => takeDataKey(PROVIDER, 'generate', plaintext, CONTEXT)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'generate' }) }),
@@ -110,7 +110,7 @@ describe('the data key in the answer of a service', () => {
   });
 
   test.each([[undefined], [null], ['canary'], [{}], [[...randomBytes(32)]]])(
-    'an answer with %o for a data key is corrupt (adapter rule 4)',
+    'an answer with %o as the data key is corrupt (adapter rule 4)',
     (plaintext) => {
       expect(() => takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toThrow(
         expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' }),
@@ -118,7 +118,7 @@ describe('the data key in the answer of a service', () => {
     },
   );
 
-  test('a value that is not bytes is left alone by overwrite', () => {
+  test('overwrite leaves a value that is not bytes alone', () => {
     for (const value of [undefined, null, 'text', 7, {}]) expect(() => overwrite(value)).not.toThrow();
   });
 });

@@ -78,7 +78,7 @@ describe('options of an adapter', () => {
     ],
     ['a callback of another type', () => checkCallback(OWNER, 'x', null), TypeError],
   ];
-  test.each(wrong)('%s is refused by name, and no secret is shown', (_, read, type) => {
+  test.each(wrong)('%s is refused with an error that names the option and shows no secret', (_, read, type) => {
     expect(read).toThrow(type);
     expect(read).toThrow(/^owner: x(?:\[1\])? must/);
     expect(read).not.toThrow('canary');
@@ -107,7 +107,7 @@ describe('options of an adapter', () => {
     expect(Object.isFrozen(list)).toBe(true);
   });
 
-  test('errors show owner, name and the expected value, and quote at most 120 characters of a text out of range', () => {
+  test('an error names the owner, the option and the expected value, and quotes at most 120 characters', () => {
     expect(wrongType(OWNER, 'x', 'a string', Buffer.from('canary'))).toEqual(
       new TypeError('owner: x must be a string, got 6 bytes'),
     );
@@ -117,7 +117,7 @@ describe('options of an adapter', () => {
   });
 });
 
-test('a factory refuses what is not an object, and the options that it sets itself', () => {
+test('a factory refuses options that are not an object, and any option that it sets itself', () => {
   for (const options of [{ keyWrapper: 1 }, { closeKeyWrappers: true }, null, undefined, 'ring', []])
     expect(() => checkFactoryOptions('factory', options)).toThrow(TypeError);
   expect(() => checkFactoryOptions('factory', { ring: 1, policy: {} })).not.toThrow();

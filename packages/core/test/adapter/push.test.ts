@@ -44,7 +44,7 @@ function setUp(options: { readonly heartbeatMs?: number } = {}) {
   return { push, log, failing, later, slow, change: () => changed(), lose: () => lost(), lost: () => lost };
 }
 
-test('all watchers share one connection, are called after it and after each change, and the last to leave closes it', async () => {
+test('watchers share one connection, are called when it starts and on changes, and the last closes it', async () => {
   const { push, log, change } = setUp();
   const [one, two] = [vi.fn<() => void>(), vi.fn<() => void>()];
   const leave = [one, one, two].map((watcher) => push.add(watcher));
@@ -66,7 +66,7 @@ test('all watchers share one connection, are called after it and after each chan
 });
 
 test.each(['connect', 'make', 'start'])(
-  'a failure to %s is followed by another attempt, later each time, up to 30 s',
+  'a failure to %s is followed by another attempt, after a longer wait each time, up to 30 s',
   async (what) => {
     const { push, log, failing } = setUp();
     failing.add(what);
@@ -113,7 +113,7 @@ test('a connection that is closed while it is made or checked stays closed', asy
   expect(log.slice(4)).toEqual(['connect 1000', 'start 1000']);
 });
 
-test('a connection that was replaced or closed no longer counts, whatever it reports', async () => {
+test('a connection that was replaced or closed is ignored, whatever it reports', async () => {
   const { push, log, lost, slow } = setUp();
   push.add(nothing);
   await vi.advanceTimersByTimeAsync(0);

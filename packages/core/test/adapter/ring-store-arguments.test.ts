@@ -49,7 +49,7 @@ describe('the options of a read', () => {
     expect(read(options)).toThrow(`${OWNER}: ${name}`);
   });
 
-  test('an aborted signal is unavailable', () => {
+  test('an aborted signal causes an error of kind unavailable', () => {
     expect(read({ signal: AbortSignal.abort() })).toThrow(expect.objectContaining({ kind: 'unavailable' }));
   });
 });
@@ -73,7 +73,7 @@ describe('the arguments of a write', () => {
     expect(write('x', options)).toThrow(`${OWNER}: options`);
   });
 
-  test('expected must be given, and is a revision or undefined (F8)', () => {
+  test('expected must be given, as a revision or as undefined (F8)', () => {
     expect(write('x', {})).toThrow(TypeError);
     expect(write('x', Object.create(EXPECTED))).toThrow(TypeError);
     for (const expected of [null, 7, {}]) expect(write('x', { expected })).toThrow(TypeError);
@@ -96,7 +96,7 @@ describe('the arguments of a write', () => {
     expect(write('é'.repeat(MAX_DOCUMENT_BYTES / 2 + 1), EXPECTED)).toThrow(tooLarge);
   });
 
-  test('an aborted signal is unavailable', () => {
+  test('an aborted signal causes an error of kind unavailable', () => {
     const options = { ...EXPECTED, signal: AbortSignal.abort() };
     expect(write('x', options)).toThrow(expect.objectContaining({ kind: 'unavailable' }));
   });
@@ -123,7 +123,7 @@ describe('the arguments of a claim', () => {
     ['x', undefined, TypeError],
     ['x', 0, TypeError],
     ['x', new Date(Number.NaN), RangeError],
-  ])('%o until %o is refused', (id, expiresAt, type) => {
+  ])('a claim of the id %o that expires at %o is refused', (id, expiresAt, type) => {
     expect(() => checkClaim(OWNER, id, expiresAt)).toThrow(type);
     expect(() => checkClaim(OWNER, id, expiresAt)).toThrow(`${OWNER}: ${id === 'x' ? 'expiresAt' : 'id'} `);
   });

@@ -64,7 +64,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect(parses(wire)).toBe(jsonParseAccepts);
   });
 
-  test('a value too deep for Python is a RangeError here', () => {
+  test('a value nested too deeply for Python throws a RangeError here', () => {
     const deep = file.rejected.find(({ name }) => name === 'depth-20000');
     expect(() => ofWire(deep?.wire ?? '')).toThrow(RangeError);
   });
@@ -105,7 +105,7 @@ describe('values', () => {
   });
 
   test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    '%d is refused, and printed only on request',
+    '%d is refused unless infinities are allowed, and is then printed',
     (value) => {
       expect(() => canonicalJson({ a: value })).toThrow(TypeError);
       expect(() => canonicalJson({ a: value }, { sortKeys: true, allowInfinity: false })).toThrow(TypeError);
@@ -136,7 +136,7 @@ describe('values', () => {
     expect(() => canonicalJson({ toJSON: () => 'forged' })).toThrow(TypeError);
   });
 
-  test('nesting of 512 is printed, and of 513 or a million is a RangeError (F5)', () => {
+  test('a value nested 512 deep is printed, and one nested 513 or a million deep is refused (F5)', () => {
     for (const wrap of [(inner: unknown) => [inner], (inner: unknown) => ({ a: inner })]) {
       expect(canonicalJson(nested(512, wrap))).toMatch(/^[[{]/);
       expect(() => canonicalJson(nested(513, wrap))).toThrow(RangeError);
@@ -144,7 +144,7 @@ describe('values', () => {
     }
   });
 
-  test('a cycle is a RangeError, not an endless loop', () => {
+  test('a cycle causes a RangeError, not an endless loop', () => {
     const cycle: Record<string, unknown> = {};
     cycle['self'] = cycle;
     expect(() => canonicalJson(cycle)).toThrow(RangeError);
@@ -178,7 +178,7 @@ describe('properties', () => {
     .map((codes) => String.fromCharCode(...codes));
   const json = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary', noUnicodeString: false } as const);
 
-  test('the output is ASCII without blanks outside texts, and parses back to the value', () => {
+  test('the output is ASCII without white space outside strings, and parses back to the value', () => {
     fc.assert(
       fc.property(fc.oneof(json, text, units), fc.boolean(), (value, sortKeys) => {
         const printed = canonicalJson(value, { sortKeys });
@@ -378,7 +378,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     }
   });
 
-  test('writes numbers in rows of any length, with other values between them', () => {
+  test('writes arrays of numbers of any length, with one other value in them', () => {
     for (const length of [2, 7, 8, 9, 1_024, 1_025, 1_026, 2_100]) {
       const numbers = Array.from({ length }, (_, i) => (i % 5 === 0 ? i : i / 4));
       for (const at of [0, 1, length - 1]) {
@@ -477,7 +477,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     expect(longest).toBeLessThan(2 ** 20);
   });
 
-  test('a text is passed on in pieces only if it is long, whatever it is part of', () => {
+  test('the output is passed on in pieces only if it is long, whatever the value', () => {
     const long = 'a'.repeat(500_000);
     for (const value of ['a'.repeat(4_095), { a: 'a'.repeat(60_000) }, { a: long }, long, [long, 16n ** 100_000n, 1]]) {
       const pieces: string[] = [];
@@ -489,7 +489,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     }
   });
 
-  test('many members are printed, inside and outside objects', () => {
+  test('an object with many members is printed, with and without names beyond ASCII', () => {
     const names = Array.from({ length: 50_000 }, (_, i) => `${(i * 7_919) % 50_000}`.padStart(6, 'k'));
     for (const extra of [[], ['\u{1f511}', '\uffff', '\ud800']]) {
       const value = Object.fromEntries([...names, ...extra].map((name) => [name, 1]));
@@ -497,7 +497,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     }
   });
 
-  test('an error of the function that receives the pieces ends the printing', () => {
+  test('an error thrown by the function that receives the pieces ends the printing', () => {
     const write = () => {
       throw new Error('enough');
     };

@@ -37,7 +37,7 @@ describe('an answer after the deadline', () => {
     expect(discard.mock.calls).toEqual(discarded);
   });
 
-  test('an answer after the deadline is discarded, if anyone wants it', async () => {
+  test('an answer after the deadline is passed to discard, if there is such a function', async () => {
     const discard = vi.fn<(answer: string) => void>();
     for (const limits of [{ discard }, {}]) {
       const { result, answer, isAborted } = called(limits);
@@ -50,7 +50,7 @@ describe('an answer after the deadline', () => {
   });
 });
 
-test('a call is given up for the reason that comes first, and is not begun if a reason has already come', async () => {
+test('a call ends for the first reason that comes, and does not begin if one has come already', async () => {
   const controller = new AbortController();
   const aborted = called({ signal: controller.signal });
   const closed = called();

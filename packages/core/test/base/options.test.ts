@@ -68,7 +68,7 @@ describe('numbers', () => {
   });
 
   test.each([['5'], [null], [undefined], [5n], [true], [new Date(5)], [Object(5)]])(
-    '%o is not a number: TypeError, never coerced (F17)',
+    '%o is refused as a number with a TypeError, and never coerced (F17)',
     (value) => {
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(TypeError);
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(/^owner: name /);
@@ -92,14 +92,14 @@ describe('choices', () => {
   });
 
   test.each([['Now'], [''], ['now '], ['toString'], ['__proto__'], ['0']])(
-    '%j is not a choice: RangeError (F17)',
+    '%j is refused as a choice with a RangeError (F17)',
     (value) => {
       expect(() => oneOf('owner', 'name', value, choices)).toThrow(RangeError);
       expect(() => oneOf('owner', 'name', value, choices)).toThrow('owner: name must be one of if-absent, now, never');
     },
   );
 
-  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('%o is not a string: TypeError (F17)', (value) => {
+  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('%o throws a TypeError (F17)', (value) => {
     expect(() => oneOf('owner', 'name', value, choices)).toThrow(TypeError);
   });
 });
@@ -110,7 +110,7 @@ describe('labels', () => {
   });
 
   test.each([[''], ['x'.repeat(65)], ['a b'], ['a/b'], ['a\0b'], ['a\n'], ['é'], ['a:b'], ['\u0430']])(
-    '%j is not a label: RangeError (F25)',
+    '%j is refused as a label with a RangeError (F25)',
     (value) => {
       expect(() => label('owner', 'ringName', value)).toThrow(RangeError);
       expect(() => label('owner', 'ringName', value)).toThrow(/^owner: ringName /);
@@ -118,7 +118,7 @@ describe('labels', () => {
   );
 
   test.each([[undefined], [null], [5], [['a']], [Object('a')], [Buffer.from('a')]])(
-    '%o is not a label: TypeError (F17)',
+    '%o is refused as a label with a TypeError (F17)',
     (value) => {
       expect(() => label('owner', 'ringName', value)).toThrow(TypeError);
     },
@@ -128,7 +128,7 @@ describe('labels', () => {
     expect(() => label('owner', 'ringName', `${'x'.repeat(80)}canary`)).not.toThrow(/canary/);
   });
 
-  test('any text is a label, returned unchanged, or refused (F25)', () => {
+  test('any text is either a label, and returned unchanged, or refused (F25)', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 70 }), (value) => {
         const allowed =
@@ -166,7 +166,7 @@ describe('secrets', () => {
     );
   });
 
-  test('text is its UTF-8, counted in bytes', () => {
+  test('a text is taken as its UTF-8 bytes, and its length is counted in bytes', () => {
     expect(secretBytes('owner', 'key', 'é'.repeat(16), 32).toString('utf8')).toBe('é'.repeat(16));
     expect(() => secretBytes('owner', 'key', 'é'.repeat(15), 32)).toThrow(RangeError);
   });
@@ -184,13 +184,13 @@ describe('secrets', () => {
     ['null', null],
     ['a high surrogate alone', `${'x'.repeat(32)}\ud800`],
     ['a low surrogate alone', `\udc00${'x'.repeat(32)}`],
-  ])('%s is not a secret: TypeError (F17)', (_, value) => {
+  ])('%s is refused as a secret with a TypeError (F17)', (_, value) => {
     expect(() => secretBytes('owner', 'keys[3]', value, 32)).toThrow(TypeError);
     expect(() => secretBytes('owner', 'keys[3]', value, 32)).toThrow(/^owner: keys\[3\] /);
   });
 
   test.each([[''], ['canary'], [new Uint8Array(31)], [new Uint8Array(0)]])(
-    '%o is too short: RangeError without its content (F17, F21)',
+    '%o is too short, and the RangeError does not show it (F17, F21)',
     (value) => {
       expect(() => secretBytes('owner', 'key', value, 32)).toThrow(RangeError);
       expect(() => secretBytes('owner', 'key', value, 32)).not.toThrow(/canary/);

@@ -25,7 +25,7 @@ function shown(wallMs: number, steadyMs: number) {
 }
 
 describe('the moment of a token (F13)', () => {
-  test('the moment of a token has both clocks of the system, the monotonic one in milliseconds', () => {
+  test('the moment of a token has the times of both system clocks, the monotonic one in milliseconds', () => {
     shown(1_795_000_000_000, 12.5);
     expect(momentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
@@ -48,7 +48,7 @@ describe('the moment of a token (F13)', () => {
     }
   });
 
-  test('continues if the wall clock stops, because every other read of the time counts', () => {
+  test('continues if the wall clock stops, because each precise reading of the clocks updates it', () => {
     const { steady } = shown(1_795_000_000_000, 100);
     coarseMomentOf(systemClock);
     steady.mockReturnValue(600_000);

@@ -51,7 +51,7 @@ const as = ({ error }: Refusal) => ({ error, code: 'ERR_SEALRING_OPTION', missin
 const typeError = (...names: string[]): Refusal => ({ error: 'TypeError', names });
 const rangeError = (...names: string[]): Refusal => ({ error: 'RangeError', names });
 
-describe('a wrong option of createKmsCodec is rejected, naming option and value', () => {
+describe('createKmsCodec rejects a wrong option, and names the option and its value', () => {
   const wrong: readonly (readonly [string, Record<string, unknown>, Refusal])[] = [
     ['keyWrapper missing', { keyWrapper: undefined }, typeError('keyWrapper', 'undefined')],
     ['keyWrapper null', { keyWrapper: null }, typeError('keyWrapper', 'null')],
@@ -212,7 +212,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     );
   });
 
-  test('nothing is read or written for wrong options', async () => {
+  test('nothing is read or written if an option is wrong', async () => {
     let calls = 0;
     const ring = {
       kind: 'memory',
@@ -270,7 +270,7 @@ describe('every time of the policy', () => {
     },
   );
 
-  test('the list above is the whole policy, except for the derived grace period', () => {
+  test('the tested times are the whole policy, except for the derived grace period', () => {
     const resolved = Object.keys(resolvePolicy(undefined, remote)).toSorted();
     expect(resolved).toEqual([...names, 'graceSeconds'].toSorted());
   });
@@ -324,7 +324,7 @@ describe('the rules between the times', () => {
     expect(await refusedWith({ keyWrapper, ring: memoryRing(), policy }, refusal)).toEqual(as(refusal));
   });
 
-  test('the rules between the times are satisfied at their bounds', () => {
+  test('a policy at the bounds of the rules is accepted', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
       { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
@@ -335,7 +335,7 @@ describe('the rules between the times', () => {
     for (const policy of bounds) expect(resolvePolicy(policy, remote)).toMatchObject(policy);
   });
 
-  test('the rules limit the number of keys: the longest token life that fits is the one in the document', () => {
+  test('the rules limit the number of keys: they accept the longest token lifetime for which 64 keys suffice', () => {
     const keys = (tokenLifetimeSeconds: number) =>
       Math.ceil((4_500 + 86_400 + 23_400 + tokenLifetimeSeconds + 3 * 300) / 86_400) + 9;
     const longest = 55 * 86_400 - 4_500 - 86_400 - 23_400 - 900;
@@ -366,7 +366,7 @@ describe('the defaults', () => {
     });
   });
 
-  test('a ring is created at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
+  test('a ring is created at once in memory and with create: now, and in any other store after R + backoffCap', () => {
     const after = (storeKind: string, createNow = false, refreshEverySeconds = 300) =>
       resolvePolicy({ refreshEverySeconds }, { storeKind, createNow }).createAfterSeconds;
     expect([after('memory'), after('file', true), after('s3', true)]).toEqual([0, 0, 0]);
@@ -390,7 +390,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('the defaults are as documented, also for the codec itself', () => {
+  test('the options of the codec have the documented defaults', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],

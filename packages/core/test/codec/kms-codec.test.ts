@@ -6,7 +6,7 @@ import { createKmsCodec } from '../../src/codec/kms-codec.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
-test('the signal ends a start with its reason, and leaves a codec that has started alone', async () => {
+test('an aborted signal ends a start with its reason, and does not affect a codec that has started', async () => {
   const ring = memoryRing();
   const close = vi.fn<() => Promise<void>>();
   const keyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }), close };

@@ -50,7 +50,7 @@ describe('a ring that rotates', () => {
     expect(sealedWith.size).toBeLessThanOrEqual(12);
   });
 
-  test('loses nothing if the KMS is down at the moment of the rotation, which follows later (F7)', async () => {
+  test('loses nothing if the KMS is down when a rotation is due, and rotates later (F7)', async () => {
     const a = await fleet.start();
     // The first key is due for a successor 81 900 s after its activation.
     await fleet.clock.advance(81_000);
@@ -93,7 +93,7 @@ describe('a ring that rotates', () => {
   });
 });
 
-test('a member that has read a new key only after a push may publish the next key at once', async () => {
+test('a member that has read a new key only after a push can publish the next key at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.rotate();
@@ -102,7 +102,7 @@ test('a member that has read a new key only after a push may publish the next ke
   expect((await ring()).entries).toHaveLength(3);
 });
 
-test('a key that sealed stays active when a clock steps back to before its activation, and nothing stops (F13)', async () => {
+test('a key that has sealed stays active and seals when a clock steps back to before its activation (F13)', async () => {
   const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
   await a.codec.rotate();
   await fleet.clock.advance(4_900);
@@ -138,12 +138,12 @@ describe('the creation of a ring', () => {
     expect(await fleet.store.document()).toBe('not a ring');
   });
 
-  test('an empty store is an error with create never', async () => {
+  test('with create: never, an empty store is an error', async () => {
     await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
     expect(fleet.store.writes).toBe(0);
   });
 
-  test('a starting member reads absence for createAfter before it creates a ring', async () => {
+  test('a starting member must find the ring absent for createAfter before it creates one', async () => {
     const at = fleet.clock.wallMs();
     const a = await fleet.start({ policy: { createAfterSeconds: 360 } });
     expect(fleet.clock.wallMs() - at).toBeGreaterThanOrEqual(360_000);
@@ -151,7 +151,7 @@ describe('the creation of a ring', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('a ring whose keys have all expired receives a new one', async () => {
+  test('a ring whose keys have all expired receives a new key', async () => {
     const a = await fleet.start();
     await a.codec.close();
     await fleet.clock.advance(5 * DAY);
@@ -179,7 +179,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('refusals of the KMS stop sealing, then unsealing, and one stray refusal does not (F10)', async () => {
+  test('refusals of the KMS stop sealing, then unsealing, but one stray refusal stops neither (F10)', async () => {
     const a = await fleet.start();
     const token = seal(a);
     fleet.kms.failing = 'denied';
@@ -440,7 +440,7 @@ describe('several key wrappers', () => {
     localKeyWrapper({ masterKey: randomBytes(32) }),
   ];
 
-  test('every data key is wrapped by each, and any one of them unwraps it', async () => {
+  test('every key wrapper wraps every data key, and any one of them can unwrap it', async () => {
     const [a, b] = wrappers();
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
     expect((await ring()).entries[0]?.wraps).toHaveLength(2);
@@ -448,7 +448,7 @@ describe('several key wrappers', () => {
     expect(open(onlyB, seal(both))).toBe('state');
   });
 
-  test('a wrap that one of two wrappers of one provider lacks is added by whichever can', async () => {
+  test('a missing wrap of one of two wrappers of the same provider is added by a member that can make it', async () => {
     const [a, b] = wrappers();
     const first = await fleet.start({ keyWrapper: a as KeyWrapper });
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
@@ -471,7 +471,7 @@ describe('several key wrappers', () => {
     expect((await ring()).entries[0]?.wraps.map((wrap) => wrap.provider)).toEqual(['local', 'other-kms']);
   });
 
-  test('all wrappers must answer to publish without a quorum', async () => {
+  test('without a quorum, a key is published only if all wrappers answer', async () => {
     fleet.kms.failing = 'denied';
     const keyWrapper = [localKeyWrapper({ masterKey: randomBytes(32) }), fleet.kms.connect('other-kms')];
     await expect(fleet.start({ keyWrapper })).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
@@ -479,14 +479,14 @@ describe('several key wrappers', () => {
   });
 });
 
-test('a ring in which only a propagating key is unrevoked gets one that seals at once', async () => {
+test('a ring whose only unrevoked key is propagating receives a key that seals at once', async () => {
   const a = await fleet.start();
   await a.codec.rotate();
   await a.codec.revoke(sealingKey(a) ?? '');
   expect(open(a, seal(a))).toBe('state');
 });
 
-test('wrappers are closed with the codec only if it was configured to do so', async () => {
+test('the codec closes its key wrappers only if it was configured to do so', async () => {
   const closed: string[] = [];
   const starting = new Fleet();
   const wrapper = (name: string) => ({ ...starting.kms.connect(), close: async () => void closed.push(name) });

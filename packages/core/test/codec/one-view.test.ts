@@ -110,7 +110,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     expect([open(b, first), open(b, second)]).toEqual(['InvalidRequestState: unknown key', 'state']);
   });
 
-  test('shows one document at a time, whatever was written meanwhile, and never an older one after a newer', async () => {
+  test('shows one document at a time, whatever was written meanwhile, and never goes back to an older one', async () => {
     const written: string[][] = [];
     const recorded = (inner: RingStore): RingStore => ({
       ...inner,
@@ -158,7 +158,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     expect(written.length).toBeGreaterThan(16);
   });
 
-  test('changes and writes nothing if a late answer has what a rotation has replaced since', async () => {
+  test('changes and writes nothing if its answer is late and a rotation has replaced the document since', async () => {
     const gate = new Gate();
     const a = await fleet.start();
     const b = await fleet.start({ ring: gatedStore(fleet.store.connect(), gate) });
@@ -181,7 +181,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     }
   });
 
-  test('removes nothing if the answer is an older copy, once or alternately', async () => {
+  test('removes no key if every other read returns an older copy of the document', async () => {
     const a = await fleet.start();
     const old = await fleet.store.connect().read();
     let isBehind = false;
@@ -206,7 +206,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     expect(reads).toBeGreaterThan(4);
   });
 
-  test('a refresh that cannot unwrap a key still reads the revocation, in one swap', async () => {
+  test('a refresh that cannot unwrap a new key still applies a revocation, in one swap', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = seal(a);

@@ -106,7 +106,7 @@ function errorOf(run: () => unknown): unknown {
 }
 
 describe('a codec over a ring', () => {
-  test('returns the bytes it was given, 0 to 100 KB, itself and at every other member', async () => {
+  test('returns the bytes it was given, 0 to 100 KB, and so does every other member', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     fc.assert(
@@ -151,7 +151,7 @@ describe('a codec over a ring', () => {
     expect(reader.health()).toMatchObject({ status: 'ok', ready: true, canSeal: false, canUnseal: true });
   });
 
-  test('makes no call for 10 000 seals and unseals on two members except generate, KMS check and unwrap', async () => {
+  test('makes no KMS call but generate, KMS check and unwrap for 10 000 seals and unseals on two members', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     // The creator generates and checks; the other member unwraps.
@@ -164,7 +164,7 @@ describe('a codec over a ring', () => {
     expect(fleet.calls).toEqual({ generate: 1, wrap: 0, unwrap: 2 });
   });
 
-  test('unseals tokens of the active key at a member that starts after a rotation', async () => {
+  test('unseals tokens of the active key on a member that starts after a rotation', async () => {
     const fleet = newFleet();
     const one = await join(fleet);
     const token = seal(one);
@@ -213,7 +213,7 @@ describe('codec.for(purpose) (F4)', () => {
     }
   });
 
-  test('a purpose has one codec, which is shared by the fleet and always native', async () => {
+  test('each member has one codec for a purpose, which always uses the sealring format', async () => {
     const fleet = newFleet();
     const python = await join(fleet, { format: 'python', accept: ['python', 'sealring'] });
     const other = await join(fleet);
@@ -245,7 +245,7 @@ describe('codec.for(purpose) (F4)', () => {
 });
 
 describe('accept is an allow-list (F24)', () => {
-  test('two codecs with different accept on one ring apply their own, even if the other has unsealed the token (F4)', async () => {
+  test('two codecs of one ring each apply their own accept list, even if the other has unsealed the token (F4)', async () => {
     const fleet = newFleet();
     const native = await join(fleet);
     const python = await join(fleet, { format: 'python' });
@@ -278,7 +278,7 @@ describe('accept is an allow-list (F24)', () => {
     }
   });
 
-  test('the python format is the Python SDK’s under sub(python): its built-in codec unseals our tokens, and the reverse', async () => {
+  test('the python format is the Python SDK’s under sub(python): its built-in codec unseals our tokens, and vice versa', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { format: 'python', ringName: 'payments' });
     const [dataKey] = fleet.dataKeys;
@@ -551,7 +551,7 @@ describe('inspect', () => {
   });
 });
 
-describe('tokens of a key that only unseals', () => {
+describe('tokens of a verify-only key', () => {
   test('each unseal of such a token emits an event that names its key', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
@@ -576,14 +576,14 @@ test.each<readonly [string, (codec: KmsCodec) => unknown]>([
   ['rotate: emergency', (codec) => Reflect.apply(codec.rotate.bind(codec), undefined, [{ emergency: 1 }])],
   ['revoke: keyId', (codec) => Reflect.apply(codec.revoke.bind(codec), undefined, [1])],
   ['revokeAllBefore: time', (codec) => Reflect.apply(codec.revokeAllBefore.bind(codec), undefined, [1])],
-])('a wrong argument is a TypeError that begins with %s', async (name, call) => {
+])('a wrong argument throws a TypeError whose message begins with %s', async (name, call) => {
   const codec = await join(newFleet());
   await expect((async () => call(codec))()).rejects.toThrow(TypeError);
   await expect((async () => call(codec))()).rejects.toThrow(name);
 });
 
 describe('revokeAllBefore', () => {
-  test('a key is revoked if any clock of the fleet may have shown the time when it was created', async () => {
+  test('a key is revoked if it was created before the time by any clock of the fleet', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     const [key] = codec.health().keys;
@@ -604,7 +604,7 @@ describe('revokeAllBefore', () => {
 });
 
 describe('prepare', () => {
-  test('a wait for a token of an unknown key ends after 2 s if the store hangs, or with the signal of the caller', async () => {
+  test('a wait for a token of an unknown key ends after 2 s if the store hangs, or when the caller aborts it', async () => {
     const fleet = newFleet();
     const token = seal(await join(newFleet()));
     let isHanging = false;
@@ -674,7 +674,7 @@ describe('after close', () => {
     for (const held of keys) expect(() => held?.copyBytes()).toThrow(/was overwritten/);
   });
 
-  test('the codec is closed, if it was declared with await using', async () => {
+  test('a codec that was declared with await using is closed', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     await codec[Symbol.asyncDispose]();

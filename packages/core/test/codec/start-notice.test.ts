@@ -122,7 +122,7 @@ describe('a start that takes longer than two seconds', () => {
     ]);
   });
 
-  test('warns about the absent ring, not about a failure of the store that is over', async () => {
+  test('warns about the absent ring, not about a store failure that has ended', async () => {
     fleet.store.down = true;
     fleet.clock.schedule(() => (fleet.store.down = false), 300);
     const { warned } = await start({});
@@ -140,7 +140,7 @@ describe('a start that takes longer than two seconds', () => {
   });
 });
 
-describe('a start that finds no ring and may not create one', () => {
+describe('a start that finds no ring and must not create one', () => {
   test.each([{ role: 'reader' }, { create: 'never' }] as const)(
     'rejects after startTimeout as absent, with the remedy: %j',
     async (options) => {
@@ -266,7 +266,7 @@ describe('a start that gives up on the KMS', () => {
     expect((failure as KeyWrapperError).summary.hint).toBeUndefined();
   });
 
-  test.each(['unwrapped', 'created'])('names each of three key wrappers that hang: a ring is %s', async (how) => {
+  test.each(['unwrapped', 'created'])('names each of three key wrappers that hang while a ring is %s', async (how) => {
     const keyWrapper = ['aws-kms', 'gcp-kms', 'azure-key-vault'].map((provider) => fleet.kms.connect(provider));
     if (how === 'unwrapped') await fleet.start({ ring: located(), create: 'now', keyWrapper });
     fleet.kms.hanging = true;

@@ -75,7 +75,7 @@ const absent = { name: 'RingStoreError', kind: 'absent' };
 const corrupt = { name: 'RingStoreError', kind: 'corrupt' };
 
 describe('a start on a store that cannot be reached', () => {
-  test('tries again after growing waits, and gives up when its time is over, whatever createAfter is', async () => {
+  test('tries again after growing waits, and gives up after startTimeout, whatever createAfter is', async () => {
     fleet.store.down = true;
     const { failure, seconds } = await start({ policy: { createAfterSeconds: 360 } });
     expect(failure).toMatchObject(unavailable);
@@ -84,7 +84,7 @@ describe('a start on a store that cannot be reached', () => {
     expect(seconds).toBeLessThanOrEqual(120.5);
   });
 
-  test('creates nothing after more than a minute without an answer, until absence was read for createAfter again', async () => {
+  test('creates nothing after an outage of over a minute until the ring was absent for createAfter again', async () => {
     const policy = { createAfterSeconds: 100 };
     // The store is down after 10 s, for 70 s.
     fleet.clock.schedule(() => (fleet.store.down = true), 10_000);
@@ -114,7 +114,7 @@ describe('a start on an empty store', () => {
     },
   );
 
-  test('waits slightly longer each time, like a member that loses the race of every write', async () => {
+  test('waits slightly longer each time if it loses the race of every write', async () => {
     const inner = fleet.store.connect();
     const ring: RingStore = {
       ...inner,
@@ -130,7 +130,7 @@ describe('a start on an empty store', () => {
   });
 });
 
-test('a start counts lost races and failures apart', async () => {
+test('a start counts lost races and failures separately', async () => {
   const inner = fleet.store.connect();
   const write: RingStore['write'] = async () => {
     fleet.store.down = true;
@@ -143,7 +143,7 @@ test('a start counts lost races and failures apart', async () => {
 
 describe('a start during a temporary failure of the KMS', () => {
   test.each(['throttled', 'unavailable'] as const)(
-    'a start while the KMS is %s continues when that has passed',
+    'a start while the KMS is %s continues once the failure has passed',
     async (kind) => {
       await start();
       fleet.kms.failing = kind;
@@ -165,7 +165,7 @@ describe('a start on a ring', () => {
     expect(open(b as Member, seal(a as Member))).toBe('state');
   });
 
-  test('waits as long as for absence if all keys have expired, then creates a key that they vouch for', async () => {
+  test('waits for createAfter if all keys have expired, then creates a key that they vouch for', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -247,7 +247,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('succeeds in a store without watch like in any other', async () => {
+  test('succeeds on a store without watch as on any other', async () => {
     const ring = fleet.store.connectUnwatched();
     const { member } = await start({ ring });
     expect(open(member as Member, seal(member as Member))).toBe('state');
@@ -320,7 +320,7 @@ describe('the creation of a ring in a shared store', () => {
 });
 
 describe('the randomness of a codec', () => {
-  test('only a codec with the random source of the system mixes in the kernel’s device', async () => {
+  test('only a codec that uses the system’s random source mixes in bytes of the kernel’s device', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
     const own = await createKmsCodec({ keyWrapper, ring: memoryRing(), random: new Draws().random });

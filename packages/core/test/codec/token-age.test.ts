@@ -18,7 +18,7 @@ function sealingKey({ codec }: Member) {
 
 const until = (ms: number): Promise<void> => fleet.clock.advance((ms - fleet.clock.wallMs()) / 1_000);
 
-test('the codec unseals a token until its key expires: the first one of a key for 31 h 40 min', async () => {
+test('the codec unseals a token until its key expires: the first token of a key, for 31 h 40 min', async () => {
   const a = await fleet.start();
   const { id: first } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);

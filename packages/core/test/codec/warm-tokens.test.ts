@@ -30,8 +30,8 @@ function warmTokens(from: Member, at: Member): string[] {
   return tokens;
 }
 
-describe('a remembered token key unseals nothing that its key may not unseal (F15)', () => {
-  test('refuses a token from the exact end of its key, before any refresh has dropped the key', async () => {
+describe('a remembered token key unseals nothing that its data key may not unseal (F15)', () => {
+  test('refuses a token from the moment its key expires, before any refresh has dropped the key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const tokens = warmTokens(a, b);

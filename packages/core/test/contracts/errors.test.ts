@@ -90,14 +90,14 @@ test.each<readonly [string, Error & { readonly help: string }, string]>([
     const error = new KeyWrapperError(kind, { provider: 'local', operation: 'wrap' });
     return [`KeyWrapperError: ${kind}`, error, `local wrap: ${kind}`] as const;
   }),
-])('the error of the section “%s” has its name and message, and leads there', (title, error, message) => {
+])('the error of the section “%s” has the name and message given there, and links to it', (title, error, message) => {
   expect(page).toMatch(new RegExp(`^##+ ${title}$`, 'm'));
   expect([error.name, error.message]).toEqual([title.split(':')[0], message]);
   const anchor = title.toLowerCase().replaceAll(':', '').replaceAll(' ', '-');
   expect(error.help).toBe(`https://github.com/sealring/sealring/blob/main/docs/errors.md#${anchor}`);
 });
 
-test('each error class has its own code, which no code of a service replaces', () => {
+test('each error class has its own code, which the code of a service does not replace', () => {
   const classes = Object.values(core).filter(
     (value) => typeof value === 'function' && value.prototype instanceof Error,
   );

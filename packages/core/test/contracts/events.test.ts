@@ -89,7 +89,7 @@ describe('calls to the KMS and the store', () => {
     expect(of('rotation-failed')).toEqual([]);
   });
 
-  test('calls that close ended are not reported, because they show nothing about the service', async () => {
+  test('calls that close ends are not reported, because they show nothing about the service', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -126,7 +126,7 @@ describe('a rotation that fails (F7)', () => {
   });
 });
 
-test('a revocation that the store refuses is reported as a failed rotation, while the KMS cannot refuse a revocation (F7)', async () => {
+test('a revocation that fails in the store is reported as a failed rotation, but the KMS cannot prevent one (F7)', async () => {
   const { codec } = await fleet.start();
   fleet.kms.wrapFailing = 'disabled';
   await codec.revoke(codec.health().sealingKey ?? '');
@@ -139,7 +139,7 @@ test('a revocation that the store refuses is reported as a failed rotation, whil
   expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', source: 'store', kind: 'unavailable' }]);
 });
 
-test('each channel has a name under sealring:, and computes no event that no one hears', () => {
+test('each channel has a name that begins with sealring:, and computes an event only for subscribers', () => {
   for (const [name, channel] of Object.entries(channels)) {
     channel.publish(() => ({ ringName: name }) as never);
     expect([channel.isHeard, heard.pop()]).toEqual([true, { channel: name, event: { ringName: name } }]);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SingleUseStoreError } from '../../src/index.ts';
 
-test('a SingleUseStoreError has its kind, detail and codes, and the section of the documentation on its kind', () => {
+test('a SingleUseStoreError has its kind, detail and codes, and links to the documentation of its kind', () => {
   const error = new SingleUseStoreError('too-large', 'the table is full', { serviceCode: 'Full' });
   expect(error).toMatchObject({
     name: 'SingleUseStoreError',

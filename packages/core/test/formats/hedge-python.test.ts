@@ -19,7 +19,7 @@ function stuckGenerator() {
 const nonceOf = (token: string): string =>
   Buffer.from(token.slice('v1.'.length), 'base64url').subarray(4, 16).toString('hex');
 
-test('with hedge, two payloads never have one nonce on the Python wire under a stuck generator (F2)', async () => {
+test('with hedge, no two payloads share a nonce in the python format if the generator is stuck (F2)', async () => {
   const { stick, random } = stuckGenerator();
   const member = await fleet.start({ format: 'python', hedge: true, random });
   stick();

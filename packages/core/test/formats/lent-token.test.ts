@@ -61,7 +61,7 @@ describe('a lent token', () => {
     expect(both).toEqual(['two', 'two', 'one']);
   });
 
-  test('authenticates nothing once it was returned, whichever token came after it', () => {
+  test('authenticates nothing once it has been returned, whichever token comes after it', () => {
     const key = tokenKeySource(dataKey, 'payments');
     const tokenKey = (token: string): TokenKey => unsealingTokenKey(key, decodeToken(token), undefined);
     const [one, two] = [sealed('one'), sealed('two')];

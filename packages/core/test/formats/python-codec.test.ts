@@ -115,7 +115,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect([accepted.length, rejected.length, file.construction.length]).toEqual([122, 449, 12]);
   });
 
-  test.each(file.keys)('the secret $name has the fingerprint of Python', (key) => {
+  test.each(file.keys)('the secret $name has the same fingerprint as in Python', (key) => {
     expect(derivePythonKey(bytes(key.hex)).kid).toBe(key.kid);
   });
 
@@ -127,7 +127,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect(sealPython(key, bytes(vector.nonce ?? ''), payload)).toBe(tokenOf(vector));
   });
 
-  test.each(rejected)('$name: is refused for the same reason as by Python', (vector) => {
+  test.each(rejected)('$name: is refused for the same reason as in Python', (vector) => {
     const reason = reasonOf(() => codecOf(vector).unseal(tokenOf(vector)));
     const given = vector.reason === 'seal' ? 'authentication failed' : vector.reason;
     expect(reason).toBe(vector.class === 'huge' ? 'malformed' : given);
@@ -158,7 +158,7 @@ describe('keys', () => {
     ['an ArrayBuffer', [secret.buffer]],
     ['a Uint16Array', [new Uint16Array(32)]],
     ['a look-alike', [{ length: 32, 0: 1 }]],
-  ])('%s is a TypeError, never coerced (F17)', (_, keys) => {
+  ])('%s throws a TypeError and is never coerced (F17)', (_, keys) => {
     expect(() => Reflect.construct(AesGcmRequestStateCodec, [keys])).toThrow(TypeError);
   });
 
@@ -171,7 +171,7 @@ describe('keys', () => {
     expect(() => new AesGcmRequestStateCodec([secret, 'x'.repeat(40), secret])).toThrow(/keys\[2\]/);
   });
 
-  test('a key of equal bytes is accepted, as by Python', () => {
+  test('a key that repeats one byte is accepted, as in Python', () => {
     const constant = new AesGcmRequestStateCodec([new Uint8Array(32)]);
     expect(constant.unseal(constant.seal(secret))).toStrictEqual(secret);
   });
@@ -373,7 +373,7 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test('accepts, of all 65 536 code units in any position, only those that encoding the decoded bytes returns (F18)', () => {
+  test('accepts any of the 65 536 code units in a position only if encoding the decoded bytes returns it (F18)', () => {
     const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {
@@ -393,7 +393,7 @@ describe('base64url', () => {
 });
 
 describe('secrets', () => {
-  test('a codec shows no secret, however it is printed and however deep (F21)', () => {
+  test('a codec shows no secret, however it is printed and however deeply it is nested (F21)', () => {
     const canary = 'canary-secret-of-at-least-32-bytes';
     const hidden = new AesGcmRequestStateCodec([canary, Buffer.from(`${canary}-2`)]);
     const shown = [
@@ -409,7 +409,7 @@ describe('secrets', () => {
     expect(shown).toContain('AesGcmRequestStateCodec { keys: 2 }');
   });
 
-  test('every refusal is the same class, with the reason as its only content (F20, F21)', () => {
+  test('every refusal is an error of the same class that contains only the reason (F20, F21)', () => {
     const canary = 'canary-payload';
     const sealed = codec.seal(Buffer.from(canary));
     const stranger = new AesGcmRequestStateCodec(['x'.repeat(32)]);

@@ -192,7 +192,7 @@ describe('an implementation written from the document alone', () => {
     }
   });
 
-  test('derives other token keys for another ring name, whose length separates it from the salt (F25)', () => {
+  test('derives other token keys for another ring name, even if one name begins with the other (F25)', () => {
     const dataKey = randomBytes(32);
     const ours = new DataKey(dataKey, 'a');
     const theirs = new DataKey(dataKey, 'ab');
@@ -264,7 +264,7 @@ describe('changed tokens', () => {
     });
   }
 
-  test('bytes added to or removed from the end of a body are refused', () => {
+  test('a body with bytes added to or removed from its end is refused', () => {
     const held = new DataKey(dataKey, ring);
     const tokens = tokensOver(sourceOf([held]));
     for (let cut = 1; cut <= 10; cut++) {
@@ -370,7 +370,7 @@ describe('one token has one spelling (F18)', () => {
     return tried;
   }
 
-  test('the standard alphabet is malformed', () => {
+  test('a token in the standard base64 alphabet is malformed', () => {
     expect(expectAliasesRefused((char) => (char === '-' ? ['+'] : char === '_' ? ['/'] : []))).toBeGreaterThan(0);
   });
 
@@ -455,7 +455,7 @@ describe('prefix and length', () => {
     await Promise.all([codec.close(), python.close()]);
   });
 
-  test('the prefix is authenticated by the tag: a sealer that authenticates another one makes no token of this format (F24)', () => {
+  test('the tag authenticates the prefix: a sealer that authenticates another prefix makes no token of this format (F24)', () => {
     const { dataKey, ring, tokens } = oneKey();
     const parts = take(referenceSeal(dataKey, ring, Buffer.from('state')));
     const block = referenceBlock(dataKey, ring, parts.salt);

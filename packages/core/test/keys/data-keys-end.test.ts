@@ -64,7 +64,7 @@ describe('the end of data keys (F22)', () => {
   });
 });
 
-test('a rotated key can be used for 33 hours after its creation, and is left out of later documents', async () => {
+test('a rotated key can be used for 33 hours after its creation, and the next rotation removes it', async () => {
   const a = await fleet.start();
   const first = onlyKey(a).held.id;
   const made = async (): Promise<string | undefined> => (await storedIds()).find((id) => id !== first);
@@ -95,7 +95,7 @@ test('a reader whose only key has expired is not ready, and cannot unseal', asyn
   expect(() => reader.codec.unseal(token)).toThrow('unknown key');
 });
 
-test('a key that expired by a wrong clock unseals again once the clock is right', async () => {
+test('a key that has expired only by a wrong clock unseals again once the clock is right', async () => {
   let aheadMs = 0;
   const clock: Clock = {
     wallMs: () => fleet.clock.wallMs() + aheadMs,

@@ -72,7 +72,7 @@ afterEach(() => {
 });
 
 describe('the remains of a data key (F22)', () => {
-  test('a held key uses a copy, and its id is recomputed', () => {
+  test('a held key copies the bytes that it is given, and its id depends on them alone', () => {
     const { dataKey, held } = newKey();
     const same = Buffer.from(dataKey);
     dataKey.fill(1);
@@ -103,7 +103,7 @@ describe('the remains of a data key (F22)', () => {
     expect(secrets.every((secret) => secret.equals(Buffer.alloc(32)))).toBe(true);
   });
 
-  test('a destroyed data key returns no bytes, token key or format key, and derives none from zeros', () => {
+  test('a destroyed data key returns no bytes, and derives no token key or format key from its zeros', () => {
     const { held } = newKey();
     held.rememberTokenKey(openingOf(held));
     for (const format of formats) held.formatKey(format);
@@ -217,7 +217,7 @@ describe('no output shows a key (F21)', () => {
 describe('the envelope key cache (F23)', () => {
   const noIds: ReadonlySet<string> = new Set();
 
-  test('the envelope key cache has one data key for the same bytes, and overwrites the bytes that the cache receives', () => {
+  test('returns one data key for equal bytes, and overwrites the bytes that it receives', () => {
     const bytes = randomBytes(32);
     const [once, again] = [Buffer.from(bytes), Buffer.from(bytes)];
     const held = cache.take(once);
@@ -249,7 +249,7 @@ describe('the envelope key cache (F23)', () => {
     }
   });
 
-  test('returns the same authenticator for a data key that comes back, and lets it seal', () => {
+  test('returns the earlier authenticator for a data key that comes back, which can seal again', () => {
     const bytes = randomBytes(32);
     const { id, authenticator } = cache.take(Buffer.from(bytes));
     cache.retain(noIds, new Set([id]));
@@ -329,7 +329,7 @@ describe('remembered token keys (F5)', () => {
     expect(held.tokenKeyCount).toBe(1);
   });
 
-  test('token keys are remembered for at most 10 000 headers over all keys, dropped from the key that has most, oldest first', () => {
+  test('at most 10 000 token keys are remembered for all data keys; the oldest of the data key with most is dropped first', () => {
     const [one, two] = [newKey(), newKey()];
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
@@ -358,7 +358,7 @@ describe('remembered token keys (F5)', () => {
     expect(total()).toBe(MAX_TOKEN_KEYS);
   });
 
-  test('token keys are looked up by the whole header: another salt, commitment or key id is another token key (F4)', () => {
+  test('token keys are looked up by the whole header: another salt, commitment or key id finds none (F4)', () => {
     const { held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const token = tokens.seal(Buffer.from('state'), moment);
@@ -372,7 +372,7 @@ describe('remembered token keys (F5)', () => {
     }
   });
 
-  test('token keys whose salts begin alike replace each other: both unseal, and the last one is remembered', () => {
+  test('token keys whose salts begin alike replace each other: both unseal, but only the last is remembered', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');

@@ -130,7 +130,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
     expect(witness.left).toEqual([]);
   });
 
-  test('the data key of a wrap for another context, where the service binds none, is overwritten', async () => {
+  test('the data key of a wrap for another context is overwritten if the service binds no context', async () => {
     const keyWrapper = withoutContext('plain');
     await fleet.start({ keyWrapper });
     const honest = await keyWrapper.wrap(Buffer.concat([randomBytes(32), randomBytes(32)]), { context: {} });
@@ -142,7 +142,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
 });
 
 describe('the data keys in memory are overwritten (F22)', () => {
-  test('data keys are overwritten when their life is over: after ten days of rotations, only the live ones remain', async () => {
+  test('data keys are overwritten when they expire: after ten days of rotations, only the live ones remain', async () => {
     const a = await fleet.start();
     const all = new Set<DataKey>();
     for (let hour = 0; hour < 10 * 24; hour++) {
@@ -155,7 +155,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     expect(Array.from(all).filter((held) => !isOverwritten(held))).toEqual(live);
   });
 
-  test('data keys are overwritten when they are revoked, here and by a refresh elsewhere, but not their successor', async () => {
+  test('data keys are overwritten when revoked, here and after a refresh elsewhere, but their successor is not', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const revoked = [a, b].flatMap(heldBy);

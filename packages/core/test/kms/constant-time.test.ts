@@ -26,7 +26,7 @@ afterEach(() => fleet.close());
 const isCompared = (bytes: Uint8Array): boolean => compared.some((pair) => pair.some((each) => each.equals(bytes)));
 
 describe('values that an attacker chooses are compared with a secret in constant time (F20)', () => {
-  test('the commitment of a token, 18 bytes, right or wrong, takes constant time', async () => {
+  test('the 18-byte commitment of a token is compared in constant time, right or wrong', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -41,7 +41,7 @@ describe('values that an attacker chooses are compared with a secret in constant
     expect(isCompared(strange.subarray(27))).toBe(true);
   });
 
-  test('vouchers, certificates and MACs of wraps in a ring document, 32 bytes, right or wrong, take constant time', async () => {
+  test('the 32-byte vouchers, certificates and wrap MACs of a ring document are compared in constant time', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     await a.codec.rotate();
@@ -69,7 +69,7 @@ describe('values that an attacker chooses are compared with a secret in constant
     }
   });
 
-  test('the data key that a wrap must unwrap to takes constant time', async () => {
+  test('the data key that a wrap must unwrap to is compared in constant time', async () => {
     const inner = localKeyWrapper({ masterKey: randomBytes(32) });
     const dataKeys: Buffer[] = [];
     const keyWrapper = {

@@ -182,7 +182,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect((await member([unable], trusting).unwrap(entry, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('needs no signature if the unwrap of its service authenticates the origin, even if the service could sign', async () => {
+  test('needs no signature if unwrapping authenticates the origin, even if the service could sign', async () => {
     const kms = new FaultKms();
     let asked = 0;
     const signing = async (): Promise<Uint8Array> => new Uint8Array(++asked);
@@ -190,7 +190,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect([asked, entry.wraps[0]?.signature]).toEqual([0, undefined]);
   });
 
-  test('waits for the signature no longer than for any call, and reports the call that hung (F29)', async () => {
+  test('a member waits for a signature no longer than for any call, and reports the hung call (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = publicKms.connect();
     const signals: (AbortSignal | undefined)[] = [];
@@ -248,7 +248,7 @@ describe('a new data key', () => {
     expect(entry.vouchers).toBe(vouchers);
   });
 
-  test('a new data key is created although the KMS fails once or twice, because a caller waits (F9)', async () => {
+  test('a new data key is created for a waiting caller even if the KMS fails twice first (F9)', async () => {
     const kms = new FaultKms();
     kms.failNext = 2;
     const clock = new VirtualClock(START);
@@ -266,7 +266,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('a data key of one byte repeated, of another length or not bytes is refused, whether made or unwrapped (F17)', async () => {
+  test('a data key that repeats one byte, has another length or is not bytes is refused, made or unwrapped (F17)', async () => {
     const kms = new FaultKms();
     const good = kms.connect();
     const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};
@@ -289,7 +289,7 @@ describe('a new data key', () => {
     }
   });
 
-  test('a new data key is generated locally only if the first service cannot and the other wrappers satisfy the quorum', async () => {
+  test('a new data key is made locally only if the first service fails and the other wrappers satisfy the quorum', async () => {
     const [down, up] = [new FaultKms(), new FaultKms()];
     down.failing = 'denied';
     const wrappers = [named(down, 'down'), named(up, 'up')];
@@ -301,7 +301,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('a failure to make a data key names every wrapper that is unreachable, if the first one delays a caller', async () => {
+  test('a failure to make a data key names every unreachable wrapper if the first one keeps a caller waiting', async () => {
     const failureOf = async (options: CallOptions, others: readonly FaultKms[]): Promise<unknown> => {
       const clock = new VirtualClock(START);
       const hanging = new FaultKms();
@@ -332,7 +332,7 @@ describe('a new data key', () => {
     expect([down.calls.wrap, up.calls.wrap]).toEqual([1, 1]);
   });
 
-  test('a data key that the first service made with its wrap is wrapped by the other services only', async () => {
+  test('only the other services wrap a data key that the first service generated with its wrap', async () => {
     const [first, second] = [new FaultKms(), new FaultKms()];
     await member([named(first, 'first'), named(second, 'second')]).create(TIMES, nobody, vouch);
     expect([first.calls, second.calls]).toEqual([
@@ -367,7 +367,7 @@ describe('a new data key', () => {
     expect(made[2]?.every((byte) => byte === 0)).toBe(true);
   });
 
-  test('reports which wrap hung (F29)', async () => {
+  test('the failure to create a new data key names the wrap call that hung (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = without(new FaultKms().connect(), 'generate');
     const hanging = { ...kms, wrap: () => new Promise<never>(() => undefined) };
@@ -442,7 +442,7 @@ describe('a published key', () => {
     await other.check(entry, held, BACKGROUND);
   });
 
-  test('a published key is unwrapped again at once if a caller waits and the KMS failed, but not in the background (F9)', async () => {
+  test('if the KMS fails, a published key is unwrapped again at once for a waiting caller, not in the background (F9)', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const clock = new VirtualClock(START);
@@ -512,7 +512,7 @@ describe('wraps by several wrappers', () => {
   const c = named(services.c, 'c');
   const providers = (entry: RingEntry): readonly string[] => entry.wraps.map(({ provider }) => provider);
 
-  test('wraps are missing if one of the wrappers has none, whatever other wraps exist', async () => {
+  test('wraps are missing if one of the wrappers has made none, whatever other wraps exist', async () => {
     const { entry } = await member([a, b]).create(TIMES, nobody, vouch);
     expect(providers(entry)).toEqual(['a', 'b']);
     for (const [wrappers, expected] of [
@@ -580,7 +580,7 @@ describe('the version of the KMS key that wraps today', () => {
     expect([found?.keyId, wrap.mock.calls.length]).toEqual([version, calls]);
   });
 
-  test('random bytes are wrapped for it, in the background and with a separate context, and overwritten', async () => {
+  test('random bytes are wrapped to find it, in the background, in a separate context, and overwritten', async () => {
     const seen: string[] = [];
     const { keyWrapper, wrap } = service('v2');
     wrap.mockImplementation(async (dataKey, { context }) => {
@@ -593,7 +593,7 @@ describe('the version of the KMS key that wraps today', () => {
     expect(wrap.mock.calls[0]?.[0]).toEqual(new Uint8Array(32));
   });
 
-  test('a new version is found although another service fails, and a failure counts only if none is found', async () => {
+  test('a new version is found even if another service fails, and a failure counts only if none is found', async () => {
     const failing = service(new KeyWrapperError('throttled', { provider: 'kms', operation: 'wrap' }));
     const known = [wrapOf('v1')];
     const besides = (keyId: string) => member([failing.keyWrapper, service(keyId).keyWrapper]).newVersion(known);
@@ -629,7 +629,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
     for (const bytes of [good, bad]) expect(bytes.every((byte) => byte === 0)).toBe(true);
   });
 
-  test('the 64 bytes are refused with another context, length or kind, and around a data key of one byte repeated', () => {
+  test('the 64 bytes are refused with another context, length or type, and if their data key repeats one byte', () => {
     const whole = boundPlaintext(randomBytes(32), context);
     const other = boundPlaintext(randomBytes(32), { ...context, more: '' });
     const fifty = Buffer.concat([randomBytes(32), randomBytes(18)]);

@@ -112,7 +112,7 @@ describe('a call that a caller waits for', () => {
     expect(seen).toEqual({ value: 'answer' });
   });
 
-  test('a foreground call is made once if the answer will not change', async () => {
+  test('a foreground call is made only once if a retry cannot change the answer', async () => {
     for (const kind of KINDS.slice(2)) {
       const { calls, clock } = setUp();
       let attempts = 0;
@@ -149,7 +149,7 @@ describe('a call that a caller waits for', () => {
     }
   });
 
-  test('a background call is made once, as the next refresh is the retry', async () => {
+  test('a background call is made only once, because the next refresh repeats it', async () => {
     const { calls, clock } = setUp();
     let attempts = 0;
     const run = async (): Promise<never> => {
@@ -220,7 +220,7 @@ describe('a call that hangs (F29)', () => {
     expect([seen.error, given?.aborted, clock.timers]).toEqual([unavailable, true, 0]);
   });
 
-  test('holds its slot until it has really ended: of six, four begin, and two give up', async () => {
+  test('holds its slot until it has really ended: of six calls, four begin and two give up waiting', async () => {
     const { calls, clock } = setUp();
     const ends: (() => void)[] = [];
     const run = (): Promise<string> =>
@@ -246,7 +246,7 @@ describe('a call that hangs (F29)', () => {
     expect(after).toEqual({ value: 'free' });
   });
 
-  test('keeps others waiting in order, and each call that ends lets one begin, however it ends', async () => {
+  test('keeps other calls waiting in order, and lets the next one begin when it ends, however it ends', async () => {
     const { calls, clock } = setUp();
     const begun: number[] = [];
     const ends: ((how: 'resolve' | 'reject') => void)[] = [];
@@ -317,7 +317,7 @@ describe('a call that hangs (F29)', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 
-  test('discards answers after its deadline or after close, and never one that is used (F22)', async () => {
+  test('discards an answer that comes after its deadline or close, but never one that is used (F22)', async () => {
     const { calls, clock, closing } = setUp();
     const discarded: string[] = [];
     const call = (answer: string, seconds: number): { readonly value?: string; readonly error?: unknown } =>
@@ -356,7 +356,7 @@ describe('an error thrown by a key wrapper', () => {
     return seen.error;
   }
 
-  test('a KeyWrapperError of a key wrapper is passed on, thrown synchronously or later', async () => {
+  test('a KeyWrapperError is passed on unchanged, whether it is thrown synchronously or later', async () => {
     const failure = fails('denied');
     expect(await failureOf(failure)).toBe(failure);
     expect(await failureOf(failure, 'throw')).toBe(failure);
@@ -394,7 +394,7 @@ describe('an error thrown by a key wrapper', () => {
 });
 
 describe('the last answer of a key wrapper', () => {
-  test('the last failure counts the attempts of all since the last success', () => {
+  test('the last failure counts the attempts of all calls since the last success', () => {
     const answer = new LastAnswer();
     expect(answer.failure).toBeUndefined();
     answer.failed(fails('throttled'));

@@ -74,7 +74,7 @@ describe('contract of a key wrapper', () => {
     },
   );
 
-  test('another provider or key id is corrupt before anything else is checked (contract 3)', async () => {
+  test('a wrapped key with another provider or key id is corrupt, whatever else is wrong (contract 3)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const aborted = AbortSignal.abort();
     for (const other of [
@@ -95,7 +95,7 @@ describe('contract of a key wrapper', () => {
     await expect(other.unwrap({ ...wrapped, keyId: other.keyId }, { context })).rejects.toMatchObject(corrupt);
   });
 
-  test('wrong arguments are a TypeError (contract 4)', async () => {
+  test('a wrong argument is rejected with a TypeError (contract 4)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const loose = (name: string, ...given: unknown[]): Promise<unknown> =>
       Reflect.apply(Reflect.get(wrapper, name), wrapper, given);
@@ -132,13 +132,13 @@ describe('contract of a key wrapper', () => {
     ['an ArrayBuffer', dataKey.buffer],
     ['nothing', undefined],
     ['a number', 32],
-  ])('%s is not a data key: TypeError (contract 6, F17)', async (_, bad) => {
+  ])('%s is refused as a data key with a TypeError (contract 6, F17)', async (_, bad) => {
     await expect(Reflect.apply(wrapper.wrap.bind(wrapper), undefined, [bad, { context }])).rejects.toBeInstanceOf(
       TypeError,
     );
   });
 
-  test('a data key has exactly 32 bytes, not all the same: RangeError (contract 6, F17)', async () => {
+  test('a data key of another length, or of one repeated byte, throws a RangeError (contract 6, F17)', async () => {
     for (const bad of [
       ...[0, 16, 31, 33, 64].map((length) => randomBytes(length)),
       new Uint8Array(32),
@@ -188,7 +188,7 @@ describe('contract of a key wrapper', () => {
 });
 
 describe('master keys', () => {
-  test('one master key has one key id, as bytes, base64 and base64url', () => {
+  test('a master key has the same key id as bytes, base64 and base64url', () => {
     // Base64 of this has both of the characters that base64url replaces.
     const bytes = Buffer.concat([Buffer.from('fbff', 'hex'), randomBytes(30)]);
     const forms = [bytes, bytes.toString('base64'), bytes.toString('base64url')];
@@ -242,7 +242,7 @@ describe('master keys', () => {
     expect(await wrapper.unwrap(old, { context })).toStrictEqual(dataKey);
   });
 
-  test('an earlier master key unwraps and does not wrap', async () => {
+  test('an earlier master key unwraps but does not wrap', async () => {
     const before = await wrapper.wrap(dataKey, { context });
     const after = localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap: [masterKey] });
     expect(await after.unwrap(before, { context })).toStrictEqual(dataKey);
@@ -281,7 +281,7 @@ describe('master keys', () => {
     expect(make).not.toThrow(/canary/);
   });
 
-  test('a master key that is refused is named', () => {
+  test('the error names the option whose master key is refused', () => {
     expect(() => Reflect.apply(localKeyWrapper, undefined, [{ masterKey, alsoUnwrap: masterKey }])).toThrow(
       /alsoUnwrap must be an array/,
     );
@@ -289,7 +289,7 @@ describe('master keys', () => {
   });
 });
 
-test('no buffer is left with a master key or a data key (F22)', async () => {
+test('no buffer still holds a master key or a data key (F22)', async () => {
   const deciphers = Object.getPrototypeOf(createDecipheriv('aes-256-gcm', randomBytes(32), randomBytes(12)));
   const wrapped = await wrapper.wrap(dataKey, { context });
   const spies = [

@@ -10,7 +10,7 @@ afterEach(() => fleet.close());
 const text = new TextEncoder();
 const cursorOf = ({ codec }: Member) => codec.for('cursor');
 
-test('the codec of a purpose is complete: it has the lifetime, prepare, inspect and health of its ring', async () => {
+test('the codec of a purpose has the token lifetime, prepare, inspect and health of its ring', async () => {
   const a = await fleet.start({ format: 'python', policy: { tokenLifetimeSeconds: 1_800 } });
   const cursor = cursorOf(a);
   expect(cursor.tokenLifetimeSeconds).toBe(1_800);

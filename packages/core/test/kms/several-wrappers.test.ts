@@ -42,7 +42,7 @@ describe('the failures of several key wrappers', () => {
     for (const only of [failure('denied', 'kms'), new TypeError('wrong argument')]) expect(allOf([only])).toBe(only);
   });
 
-  test('the first failure that is not an answer of a KMS is reported instead of the others', () => {
+  test('the first failure that did not come from a KMS is reported instead of the others', () => {
     const [known, unknown] = [failure('denied', 'kms'), new RangeError('wrong argument')];
     expect(allOf([unknown, known])).toBe(unknown);
     expect(allOf([known, unknown])).toBe(known);
@@ -75,7 +75,7 @@ describe('the first good answer', () => {
     expect(first.dataKey).toEqual(before);
   });
 
-  test('a call to several key wrappers rejects when all fail, with one error for their failures', async () => {
+  test('a call to several key wrappers rejects with one error for all failures when every wrapper fails', async () => {
     const only = failure('denied', 'kms');
     await expect(firstOf([Promise.reject(only)])).rejects.toBe(only);
     const both = firstOf([Promise.reject(failure('disabled', 'a')), Promise.reject(failure('denied', 'b'))]);

@@ -142,7 +142,7 @@ describe('the memory of a member is bounded (F23)', () => {
     expect(Buffer.from(codec.for('p0').unseal(token)).toString()).toBe('state');
   });
 
-  test('at most 64 expired keys are remembered because they can certify', async () => {
+  test('of the expired keys, which can still certify, at most 64 are remembered', async () => {
     const a = await fleet.start();
     for (let i = 0; i < 80; i++) {
       await fleet.clock.advance(6 * 3_600);
@@ -151,7 +151,7 @@ describe('the memory of a member is bounded (F23)', () => {
     expect(keeperOf(a.codec)?.view.past.size).toBe(64);
   });
 
-  test('from 48 keys on, no further key can be requested, and no key is dropped', async () => {
+  test('in a ring of 48 keys, no further key can be requested, and no key is dropped', async () => {
     const a = await fleet.start();
     const tokens = [seal(a)];
     for (let i = 1; i < 48; i++) {
@@ -170,7 +170,7 @@ describe('the memory of a member is bounded (F23)', () => {
     for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
   });
 
-  test('the revocation of the 64th key brings no successor until every member has read the earlier ones', async () => {
+  test('the revocation of the 64th key makes no successor until all have read the earlier revocations', async () => {
     const a = await fleet.start();
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 48; i < 64; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');

@@ -40,7 +40,7 @@ function setUp(readSecondsAgo: number | undefined = 0, checkedSecondsAgo: number
 }
 
 describe('a read that a token causes', () => {
-  test('only a token of an unknown key causes a read, at most once in 10 s and for everyone who waits', async () => {
+  test('only a token of an unknown key causes a read, at most one in 10 s, shared by all who wait', async () => {
     const { reads, clock, now, read, found, emitRefresh } = setUp();
     reads.noteUnknownKey(one.id, now());
     await clock.advance(0);
@@ -74,7 +74,7 @@ describe('a read that a token causes', () => {
     expect(found.mock.calls).toEqual([[true]]);
   });
 
-  test('a whole pass is made instead if one is overdue, and nothing after close', async () => {
+  test('a whole pass is made instead of the read if one is overdue, and nothing is done after close', async () => {
     const { reads, now, pass, read } = setUp(301);
     await reads.forToken(now(), { foreground: true });
     expect([pass.mock.calls, read.mock.calls.length]).toEqual([[[{ foreground: true, reads: true }]], 0]);

@@ -84,7 +84,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     });
   }
 
-  test('the member with the fast clock accepts the last token of the slow one for its whole life', async () => {
+  test('the member with the fast clock accepts the last token of the slow one for the token’s whole life', async () => {
     const fast = await start(300, { keyWrapper: withoutNewKeys() });
     const slow = await start(-300, { keyWrapper: withoutNewKeys() });
     // No member can publish a successor: the first key seals until its very end.
@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('a wall clock that steps back leaves a member without a key, rather than with a key older than one that has sealed', async () => {
+  test('a member whose wall clock steps back seals with no key, rather than with one older than a key that has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -260,7 +260,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('a machine that was suspended serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
+  test('a machine that was suspended for ten times sealOutage serves its first request, as prepare reads the ring and checks the KMS', async () => {
     const a = await start(0);
     const { reads } = fleet.store;
     const checks = fleet.kms.calls.unwrap;
@@ -274,7 +274,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - checks]).toEqual([1, 1]);
   });
 
-  test('a machine that was suspended continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
+  test('a machine that was suspended for eight minutes continues to seal, and reads the ring and checks the KMS within two seconds', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;
     const { reads } = fleet.store;
@@ -284,7 +284,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
-  test('no member or reader is ready after a suspension so long that others may seal with keys unknown to them', async () => {
+  test('a member or reader is not ready after a suspension so long that others may seal with keys it lacks', async () => {
     await start(0);
     const reader = await start(0, { role: 'reader' });
     expect(reader.codec.health().ready).toBe(true);
@@ -295,7 +295,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
   });
 
-  test('a machine that was suspended unseals nothing that has expired after two days, and recovers with its first call', async () => {
+  test('a machine that was suspended for two days unseals no expired token, and recovers with its first call', async () => {
     const a = await start(0);
     const b = await start(0);
     const token = seal(a);
@@ -305,7 +305,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('a machine that was suspended unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
+  test('a machine that was suspended unseals the given token, even if another one is unsealed while the gap is reported', async () => {
     const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
     const a = await start(0, { clock });
     const b = await start(0);

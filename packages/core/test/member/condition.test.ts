@@ -89,7 +89,7 @@ test('a failure is shown until a pass succeeds, or longer while a rotation fails
   expect(condition.lastFailure).toBeUndefined();
 });
 
-test('the status is emitted when it changes, after each refresh, and not once closed', () => {
+test('the status is emitted when it changes, but not after close, and every refresh is emitted', () => {
   const log = new EventLog();
   log.listen();
   const { condition, facts } = setUp();

@@ -37,7 +37,7 @@ describe('wrong arguments', () => {
   });
 });
 
-describe('a start that waits for absence', () => {
+describe('a start that waits because the ring is absent', () => {
   const slow = { policy: { createAfterSeconds: 360, startTimeoutSeconds: 120 } };
 
   test('starts from the ring that another member created during the wait', async () => {
@@ -65,14 +65,14 @@ describe('a start that waits for absence', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('gives up with the error of the KMS that prevented the creation', async () => {
+  test('fails with the KMS error that prevented the creation', async () => {
     fleet.store.kind = 'shared';
     fleet.kms.failing = 'unavailable';
     const hopeless = { create: 'now', policy: { startTimeoutSeconds: 30 } } as const;
     await expect(fleet.start(hopeless)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
   });
 
-  test('creates a ring in a memory ring that holds only a claim', async () => {
+  test('creates a ring in a memory store that holds only a claim', async () => {
     const claim = '{"format":"sealring/ring/1","ring":"default","claim":"AAAAAAAAAAAAAAAAAAAAAA","keys":[]}';
     await fleet.store.put(claim);
     const member = await fleet.start();
@@ -81,7 +81,7 @@ describe('a start that waits for absence', () => {
 });
 
 describe('a rotation that is overdue and fails', () => {
-  test('makes the member degraded with its cause until it succeeds, and sealUntil shows the end of the last key (F7)', async () => {
+  test('leaves the member degraded, with the cause, until it succeeds; sealUntil shows when the last key ends (F7)', async () => {
     const { codec } = await fleet.start();
     await fleet.clock.advance(20 * HOUR);
     fleet.kms.wrapFailing = 'denied';

@@ -22,7 +22,7 @@ async function ring() {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
-test('ten members with one store in their process need one data key', async () => {
+test('ten members that share a store in one process need only one data key', async () => {
   fleet.store.kind = 'memory';
   await fleet.startAll(10, { ring: fleet.store.connect() });
   expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 10 });
@@ -111,7 +111,7 @@ describe('a store that other processes share', () => {
     expect(open(other, seal(adopted))).toBe('state');
   });
 
-  test('a claim is not a ring: a member restores its own over one, a reader waits, and none starts from one (F31)', async () => {
+  test('a claim is not a ring: a member replaces it with the ring, a reader waits, and no start accepts it (F31)', async () => {
     const running = await fleet.start(AT_ONCE);
     const { entries } = await ring();
     fleet.store.flush();

@@ -76,7 +76,7 @@ async function isWrapOf(index: number): Promise<(wrapped: Uint8Array) => boolean
 }
 
 describe('a ring that is absent (F31)', () => {
-  test('an absent ring is written back after the drawn wait, and the member is degraded until then and ok at once after it', async () => {
+  test('an absent ring is written back after a random wait, and the member is degraded until then and ok right afterwards', async () => {
     const a = await start();
     const before = await ids();
     fleet.store.flush();
@@ -158,7 +158,7 @@ describe('an older document (F31)', () => {
     return { a, old };
   }
 
-  test('an older document is merged with what is known after the drawn wait, and the member is degraded until then', async () => {
+  test('an older document is merged with the known facts after a random wait; the member is degraded until then', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -171,7 +171,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('an older document is repaired by one member, not by all', async () => {
+  test('an older document is repaired by only one member', async () => {
     const { a, old } = await rolledBack(0.1);
     const b = await start(0.9);
     await fleet.store.put(old);
@@ -192,7 +192,7 @@ describe('an older document (F31)', () => {
     expect(repairs).toBeLessThanOrEqual(12);
   });
 
-  test('an older document waits for the backoff while the store does not answer, and is overwritten once the store does', async () => {
+  test('the repair of an older document waits for the backoff while the store does not answer, and follows once it does', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -218,7 +218,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('a reader that reads an older document writes nothing, is degraded, and continues with what is known', async () => {
+  test('a reader that reads an older document writes nothing, is degraded, and continues with what it knows', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);
@@ -259,7 +259,7 @@ describe('an older document (F31)', () => {
     expect(await ids()).toEqual(now);
   });
 
-  test('an older document that lacks the certificates of its facts is completed', async () => {
+  test('an older document without valid MACs for its facts is completed', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() - 600_000));
@@ -280,7 +280,7 @@ describe('an older document (F31)', () => {
 });
 
 describe('a foreign document', () => {
-  test('a foreign document is overwritten after five seconds and the drawn wait, if a second read returns the same document', async () => {
+  test('a foreign document is overwritten after five seconds and a random wait, if a second read returns the same document', async () => {
     const a = await start();
     const before = await fleet.store.document();
     for (const foreign of ['not a ring', '{}', before?.replace('"ring":"default"', '"ring":"orders"') ?? '']) {
@@ -315,7 +315,7 @@ describe('a foreign document', () => {
     expect(await ids()).toContain(`${first} revoked`);
   });
 
-  test('more than three foreign documents in an hour are a contest, which is reported until none has come for an hour (F51)', async () => {
+  test('more than three foreign documents in an hour are reported as a contest until none has come for an hour (F51)', async () => {
     const a = await start();
     for (let i = 0; i < 3; i++) {
       await fleet.store.put('not a ring');
@@ -331,7 +331,7 @@ describe('a foreign document', () => {
 });
 
 describe('the keys that are unwrapped', () => {
-  test('one key is unwrapped at a start while the KMS is down, however many live ones the ring has (F6)', async () => {
+  test('one key is unwrapped at a start while the KMS is down, however many live keys the ring has (F6)', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -354,7 +354,7 @@ describe('the keys that are unwrapped', () => {
     expect(seen.unwraps).toBe(3);
   });
 
-  test('a member that was behind unwraps all live keys that are new, and none that was revoked meanwhile', async () => {
+  test('a member that was behind unwraps all live keys that it missed, but none revoked meanwhile', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -370,7 +370,7 @@ describe('the keys that are unwrapped', () => {
     expect(await ids()).toHaveLength(4);
   });
 
-  test('a document without a new key, or only with keys that cannot be unwrapped, does not count as a KMS check (F10)', async () => {
+  test('a read that finds no new key, or only keys that cannot be unwrapped, does not count as a KMS check (F10)', async () => {
     const [one, other] = [fleet.kms.connect(), localKeyWrapper({ masterKey: randomBytes(32) })];
     const { seen, keyWrapper } = picky();
     const a = await start(0.5, { keyWrapper });
@@ -388,7 +388,7 @@ describe('the keys that are unwrapped', () => {
     expect(a.codec.health().lastKmsCheck).toEqual(proved);
   });
 
-  test('a key that cannot be unwrapped does not affect the others: the rest is held, read and checked (F7)', async () => {
+  test('a key that cannot be unwrapped stops neither the use of other keys, nor reads, nor KMS checks (F7)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -410,7 +410,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('a key that is refused while a KMS check of a held one passes is unwrapped at most once in an hour (F10)', async () => {
+  test('a key that is refused while a KMS check of a held key passes is tried again at most once an hour (F10)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky('denied');
     const b = await start(0.5, { keyWrapper });
@@ -446,7 +446,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'failing', canSeal: false });
   });
 
-  test('no key is unwrapped if all keys of a document have expired, and a reader keeps its own', async () => {
+  test('no key is unwrapped if all keys of a document have expired, and a reader is left without keys', async () => {
     const a = await start();
     const reader = await start(0.5, { role: 'reader' });
     const token = seal(a);
@@ -468,7 +468,7 @@ describe('the keys that are unwrapped', () => {
     expect(a.codec.health().lastError).toMatchObject({ source: 'store', kind: 'unavailable' });
   });
 
-  test('a lost key that cannot be unwrapped does not delay the repair of a rolled-back store', async () => {
+  test('a new key that cannot be unwrapped does not delay the repair of a rolled-back store', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });

@@ -46,7 +46,7 @@ async function crowd(options: { readonly latencySeconds?: number; readonly polic
 }
 
 describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
-  test('members that start at once make one key, and one unwrap each', async () => {
+  test('members that start at the same moment create one key, and make one unwrap each', async () => {
     await crowd();
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: MEMBERS });
   });

@@ -86,7 +86,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.reads).slice(0, 4)).toEqual([0.09, 0.18, 0.27, 0.36]);
   });
 
-  test('a KMS check that is due alone reads nothing', async () => {
+  test('a KMS check that alone is due causes no read', async () => {
     draws.next = 0;
     await start({ policy: { kmsCheckEverySeconds: 100 } });
     await fleet.clock.advance(301);
@@ -121,7 +121,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(log.of('refresh').slice(0, 1)).toEqual([{ ok: false, source: 'store', kind: 'unavailable', seconds: 0 }]);
   });
 
-  test('a refusal is followed by another call 10 s later until sealing stops, and by the backoff then (F10)', async () => {
+  test('after a refusal, the KMS is called every 10 s until sealing stops, and then after the backoff (F10)', async () => {
     await start();
     fleet.kms.failing = 'denied';
     await fleet.clock.advance(900);
@@ -218,7 +218,7 @@ describe('after a push', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('a failed KMS check is not repeated earlier (F45)', async () => {
+  test('a failed KMS check is not repeated earlier because of the push (F45)', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -237,7 +237,7 @@ describe('after a push', () => {
     expect(times.unwraps.length).toBeGreaterThan(0);
   });
 
-  test('many notifications cause one pass at once and one more, missRefresh and its jitter later (F29)', async () => {
+  test('many notifications cause one pass at once, and one more after missRefresh and its jitter (F29)', async () => {
     let changed = (): void => undefined;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: (told) => ((changed = told), () => undefined) };
@@ -269,7 +269,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     return member;
   }
 
-  test('waits two turns, each of which reads, and is done', async () => {
+  test('waits two turns, reads the ring in each, and is made', async () => {
     const member = await startBeforeDue();
     await fleet.clock.advance(1_000);
     // The rotation is found due at 270 s. The reads in between continue.
@@ -279,7 +279,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(member.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('a rotation that fails is reported at once, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
+  test('a failed rotation is reported at once, and tried again after a turn and ¾ of 120 s, which doubles up to kmsCheckEvery', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -291,7 +291,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(stepsOf(times.generates).slice(1)).toEqual(waits);
   });
 
-  test('a rotation that is overdue when the member starts begins its turns then', async () => {
+  test('a rotation that is overdue when the member starts begins its turns at once', async () => {
     const first = await fleet.start();
     await first.codec.close();
     fleet.clock.suspend(DUE + 10);
@@ -311,7 +311,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(times.generates).toHaveLength(1);
   });
 
-  test('a rotation is over within two refreshEvery after its due time, whatever is drawn', async () => {
+  test('a rotation ends within two refreshEvery of its due time, whatever waits are drawn', async () => {
     const took: number[] = [];
     for (const draw of [0, 0.2, 0.5, 0.8, 0.999]) {
       draws.next = draw;
@@ -382,7 +382,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ source: 'kms', kind: 'unavailable' }]);
   });
 
-  test('unwraps a key that it learned at the end of its turn only once', async () => {
+  test('causes only one unwrap of a key that it learned at the end of its turn', async () => {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await startBeforeDue();
     await fleet.clock.advance(400);
@@ -394,7 +394,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(member.codec.health().keys).toHaveLength(2);
   });
 
-  test('counts from the newest key that is not revoked', async () => {
+  test('is timed from the newest key that is not revoked', async () => {
     const member = await start();
     await member.codec.rotate();
     const propagating = member.codec.health().keys[1]?.id ?? '';
@@ -461,7 +461,7 @@ describe('a write that loses its race (F8)', () => {
   });
 });
 
-describe('callers that wait, and calls without one', () => {
+describe('calls for which a caller waits, and calls without one', () => {
   /** A member that has not read the newest key. */
   async function behind(): Promise<Member> {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
@@ -577,7 +577,7 @@ describe('callers that wait, and calls without one', () => {
     expect([0, 900, 900.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
   });
 
-  test('no token waits because of age alone while passes fail, until the last failure is 80 s old (F29)', async () => {
+  test('while passes fail, no token waits for old reads or checks until a failure is 80 s old (F29)', async () => {
     const member = await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -618,7 +618,7 @@ describe('closing', () => {
     };
   }
 
-  test('close ends every timer and the watch of the store once, and sealing from the call on', async () => {
+  test('close ends every timer and the watch of the store, and stops sealing from the call on', async () => {
     let watched = 0;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: () => (watched++, () => void watched--) };

@@ -81,7 +81,7 @@ describe('a new version of a KMS key', () => {
     expect(made.length).toBeLessThanOrEqual(12);
   });
 
-  test('no KMS key version is checked if the policy disables that, by a reader, or if the key has no versions', async () => {
+  test('no KMS key version is checked by a reader, if the policy disables that, or if keys have no versions', async () => {
     await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
     await fleet.start({ policy, role: 'reader' });
     fleet.kms.version = undefined;
@@ -93,7 +93,7 @@ describe('a new version of a KMS key', () => {
     expect(await versions()).toEqual(['1']);
   });
 
-  test('the KMS key version is checked by one wrap in an hour, which is not requested while the KMS fails', async () => {
+  test('the KMS key version is checked by about one wrap an hour, but not while the KMS fails', async () => {
     const a = await fleet.start({ policy });
     const { wrap } = fleet.kms.calls;
     await fleet.clock.advance(DAY);

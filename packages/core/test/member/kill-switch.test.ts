@@ -73,7 +73,7 @@ describe('the kill switch (F10)', () => {
     ['once stopped it stays stopped, since the same moment', denied(0, 10, 20, 30, 4_000), 20],
   ];
 
-  test.each(table)('the kill switch counts refusals by its rules: %s', (_, answers, expected) => {
+  test.each(table)('the kill switch counts refusals: %s', (_, answers, expected) => {
     expect(stopsAt(...answers)).toBe(expected);
   });
 
@@ -82,7 +82,7 @@ describe('the kill switch (F10)', () => {
     expect(kinds.filter((kind) => isRefusal(kind))).toEqual(['denied', 'disabled', 'not-found']);
   });
 
-  test('a refusal counts for a minute, and is ignored if no other one follows', () => {
+  test('a refusal counts for a minute, and is then ignored if no other has followed', () => {
     const once = afterRefusal(ARMED, 'denied', 5_000);
     expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
     expect(hasRecentRefusal(once, 5_000)).toBe(true);

@@ -48,7 +48,7 @@ test.each<readonly [string, readonly RingKey[], string | undefined]>([
   expect(passed).toHaveBeenCalledTimes(expected === undefined ? 0 : 1);
 });
 
-test('a KMS check that fails counts the answer of the KMS, and no other error', async () => {
+test('a KMS check that fails counts an error of the KMS, but no other error', async () => {
   const { check, unwrap, passed, failed } = setUp([ownKey(one)]);
   for (const error of [new KeyWrapperError('denied', { provider: 'kms', operation: 'unwrap' }), new RangeError('x')]) {
     unwrap.mockRejectedValueOnce(error);

@@ -50,8 +50,8 @@ describe('the first read of a ring', () => {
   });
 
   test.each<readonly [string, Facts['failing'], unknown, readonly number[]]>([
-    ['a failure of the newest that may pass ends it', { 5: 'throttled' }, 'throttled', [5]],
-    ['a failure among others that may pass ends it after those', { 3: 'unavailable' }, 'unavailable', [5, 4, 3, 2, 1]],
+    ['a temporary failure of the newest key ends it', { 5: 'throttled' }, 'throttled', [5]],
+    ['a temporary failure among others ends it after those', { 3: 'unavailable' }, 'unavailable', [5, 4, 3, 2, 1]],
     ['a corrupt root is left out', { 1: 'corrupt' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
     ['a refused root is left out', { 1: 'denied' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
     ['a corrupt link leaves two lineages', { 3: 'corrupt' }, 'corrupt: lineages', [5, 4, 3, 2, 1]],
@@ -71,7 +71,7 @@ describe('the first read of a ring', () => {
     expect(await learnedFrom(chain(5), { failing })).toMatchObject({ result, calls });
   });
 
-  test('a failure that may pass ends it before the next four', async () => {
+  test('a temporary failure ends the first read before the next four keys are unwrapped', async () => {
     const { result, calls } = await learnedFrom(chain(7), { failing: { 5: 'unavailable' } });
     expect([result, calls]).toEqual(['unavailable', [7, 6, 5, 4, 3]]);
   });
@@ -88,7 +88,7 @@ describe('the first read of a ring', () => {
     ['a revoked key of another lineage is left out', [entry(1, [], revokedBy(1, 1)), entry(2, [])], [2], [2, 1]],
     ['two lineages are an error', [entry(1, []), entry(2, [])], 'corrupt: lineages', [2, 1]],
     [
-      'two lineages are one, even if a key of either is revoked',
+      'two lineages are an error, even if a key of one is revoked',
       [entry(1, [], revokedBy(1, 1)), entry(2, [1]), entry(3, [])],
       'corrupt: lineages',
       [3, 2, 1],
@@ -151,7 +151,7 @@ describe('the authenticators of a ring that has expired', () => {
   });
 });
 
-test('a ring is dead if no key is held and has not expired', () => {
+test('a ring is dead if it has no key that is held and has not expired', () => {
   const own = ownKey(key(1));
   const dead = [[], [{ ...own, held: undefined }], [own]].map((keys) =>
     isDead(createSnapshot(keys), own.opensUntil - 1),

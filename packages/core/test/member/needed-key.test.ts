@@ -174,7 +174,7 @@ describe('a ring whose last key expires soon', () => {
   });
 });
 
-test('a member rotates despite a key with a voucher for which the KMS does not answer', async () => {
+test('a member rotates even if the KMS does not answer for a key that has a voucher', async () => {
   const thief = new Thief();
   const inner = thief.spy(fleet.kms.connect());
   const member = await fleet.start({

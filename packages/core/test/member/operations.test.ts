@@ -70,14 +70,14 @@ describe('a revocation that an operator requests', () => {
     expect(revoked()).toEqual([[key.id]]);
   });
 
-  test('a key that the ring does not have cannot be revoked, and nothing is written if no key is meant', async () => {
+  test('a key that the ring does not have cannot be revoked, and nothing is written if no key matches', async () => {
     const { operations, outcomeOf, revoked } = setUp();
     expect(await outcomeOf(operations.revoke(isKey(stranger), stranger.id))).toBe('RangeError');
     expect(await outcomeOf(operations.revoke(() => false))).toBe('done');
     expect(revoked()).toEqual([]);
   });
 
-  test('successors that appeared meanwhile and are active at once stay, and other new keys are revoked too', async () => {
+  test('successors that appeared meanwhile and are active at once stay, but other new keys are revoked', async () => {
     const { operations, view, revoke, outcomeOf, revoked } = setUp();
     const atOnce = { ...ownKey(newestKey), activates: newestKey.created };
     revoke.mockImplementationOnce(async () => {
@@ -148,7 +148,7 @@ describe('a rotation that an operator requests', () => {
     expect(publish.mock.calls).toEqual(Array.from({ length: calls }, () => ['requested']));
   });
 
-  test('a rotation gives up after 65 lost races, is not repeated for a silent store, and reports nothing once closed', async () => {
+  test('a rotation gives up after 65 lost races, stops if the store is silent, and reports nothing once closed', async () => {
     const log = new EventLog();
     log.listen();
     const { operations, view, publish, outcomeOf } = setUp();

@@ -186,7 +186,7 @@ describe('the loser of a race adopts what the winner wrote (F8)', () => {
     });
   }
 
-  test('a successor seals nowhere before a member that was cut off for a tolerated outage has it', async () => {
+  test('no member seals with a successor until a member cut off for a tolerated outage has it', async () => {
     const a = await fleet.start();
     const late = await fleet.start();
     // A KMS check has just passed; then neither the KMS nor the store answers for as long as is tolerated.
@@ -206,7 +206,7 @@ describe('the loser of a race adopts what the winner wrote (F8)', () => {
 });
 
 describe('a change of the KMS key that does not involve the ring (F11)', () => {
-  test('every wrap names the version that made it: the next one the new version, and keys wrapped by the old one still unwrap', async () => {
+  test('a new wrap names the new version of the KMS key, and keys wrapped by the old version are still unwrapped', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
     const versions = [localKeyWrapper({ masterKey: old }), localKeyWrapper({ masterKey: next })].map(
       ({ keyId }) => keyId,

@@ -40,7 +40,7 @@ function healthOf(member: Member) {
 
 describe('failures elsewhere never require a restart of this process (F14)', () => {
   for (const kind of ['throttled', 'unavailable', 'corrupt'] as const satisfies readonly KeyWrapperErrorKind[]) {
-    test(`a KMS that answers ${kind} for 40 minutes makes it degraded, and it stays ready for requests`, async () => {
+    test(`a KMS that answers ${kind} for 40 minutes makes a member degraded, but still ready`, async () => {
       const a = await fleet.start();
       // Advance until shortly before the first KMS check is due.
       await fleet.clock.advance(700);
@@ -63,7 +63,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
   }
 
   for (const kind of ['denied', 'disabled', 'not-found'] as const satisfies readonly KeyWrapperErrorKind[]) {
-    test(`a KMS that answers ${kind} once makes it degraded, not failing`, async () => {
+    test(`a KMS that answers ${kind} once makes a member degraded, not failing`, async () => {
       const a = await fleet.start();
       fleet.kms.failing = kind;
       while (healthOf(a).lastError === undefined) await fleet.clock.advance(1);
@@ -74,7 +74,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       expect(healthOf(a).status).toBe('ok');
     });
 
-    test(`a KMS that answers ${kind} for three hours makes it not ready, and the same process recovers with the keys it kept`, async () => {
+    test(`a KMS that answers ${kind} for three hours makes a member not ready; its process recovers with the keys it kept`, async () => {
       const a = await fleet.start();
       const b = await fleet.start({ role: 'reader' });
       const before = healthOf(a).keys;
@@ -101,7 +101,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
   }
 
   for (const kind of ['unavailable', 'denied', 'corrupt'] as const satisfies readonly RingStoreErrorKind[]) {
-    test(`a store that answers ${kind} for an hour makes it degraded, and it stays ready for requests`, async () => {
+    test(`a store that answers ${kind} for an hour makes a member degraded, but still ready`, async () => {
       const ring = fleet.store.connect();
       const failing: { kind?: RingStoreErrorKind } = {};
       const read = ring.read.bind(ring);
@@ -126,7 +126,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
     });
   }
 
-  test('a member that could not unwrap the successor of a revoked key is not ready while its tokens live, even if a newer key seals', async () => {
+  test('a member without the successor of a revoked key is not ready while the successor’s tokens live, even if a newer key seals', async () => {
     const [a, b] = [await fleet.start(), await fleet.start()];
     await a.codec.rotate();
     await fleet.clock.advance(HOUR);
@@ -157,7 +157,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
     expect([fleet.store.reads, fleet.kms.total]).toEqual([reads, total]);
   });
 
-  test('the documentation of health() states that health is never for liveness', () => {
+  test('the documentation of health() states that health is never to be used for liveness', () => {
     const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
     const source = readFileSync(join(import.meta.dirname, '../../src/codec/codec-health.ts'), 'utf8');
     for (const text of [readme, source]) {

@@ -59,7 +59,7 @@ test('a repair is taken once, when it is due, and the next one waits for R unles
   expect(dueIn(lacking)).toBe(2_500);
 });
 
-test('a document that lacked nothing is compared again only with another document or another snapshot', () => {
+test('a document that lacked nothing is compared again only if the document or the snapshot changes', () => {
   const { view, judged, dueIn } = setUp();
   for (const [document, comparisons] of [
     [whole, 1],
@@ -75,7 +75,7 @@ test('a document that lacked nothing is compared again only with another documen
   expect(dueIn(whole)).toBe(2_500);
 });
 
-test('a fact that a full document has no room for is no reason to write, nor is a key that may leave it', () => {
+test('neither a fact without room in a full document nor a key that may leave is a reason to write', () => {
   const keys = Array.from({ length: 64 }, (_, i) => ownKey(testKey(i + 10)));
   const gone = { ...ownKey(one), revoked: true, revocation: revocationBy(one.id, [one]) };
   const full = documentWith(...keys.map((key) => ({ ...entryBy(testKey(0), []), ...key, revoked: undefined })));
@@ -84,12 +84,12 @@ test('a fact that a full document has no room for is no reason to write, nor is 
   expect(setUp(undefined, [two.id]).dueIn(lacking)).toBeUndefined();
 });
 
-test('junk in an entry that a member would write unchanged is no reason to write', () => {
+test('junk in an entry is not a reason to write if the entry lacks nothing', () => {
   const spoilt = documentWith(first, { ...second, wraps: [junkWrap(1), ...second.wraps] });
   expect(setUp().dueIn(spoilt)).toBeUndefined();
 });
 
-test('a place is contested after four foreign documents within an hour', () => {
+test('the place of a ring is contested after four foreign documents within an hour', () => {
   const { repairs, pass, dueIn, now } = setUp();
   const overwrite = (isForeign: boolean): boolean => {
     dueIn(lacking, isForeign);

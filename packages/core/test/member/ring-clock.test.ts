@@ -97,7 +97,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed(), ringClock.disputedBy(now())]).toEqual([0, true, undefined]);
   });
 
-  test('a step of the wall clock leaves the trusted time advanced by the time that passed', async () => {
+  test('after a step of the wall clock, the trusted time advances by the time that has passed', async () => {
     const before = ringClock.timeMs(now());
     clock.step(DAY);
     await clock.advance(600);
@@ -191,7 +191,7 @@ describe('a machine that starts with a wrong clock', () => {
 });
 
 describe('the dates of two services', () => {
-  test('the clock is confirmed if one of two services disagrees, and that service is named', () => {
+  test('the clock stays confirmed if only one of two services disagrees, and that service is named', () => {
     note('kms', 0);
     expect(ringClock.disputedBy(now())).toBeUndefined();
     note('store', -HOUR);
@@ -239,7 +239,7 @@ describe('the dates of two services', () => {
     }
   });
 
-  test('dates of a service that are not dates are ignored', () => {
+  test('invalid dates from a service are ignored', () => {
     for (const date of [new Date(Number.NaN), '2020-01-01', 5, undefined, null]) ringClock.note('kms', date);
     expect(isConfirmed()).toBe(true);
   });
@@ -255,7 +255,7 @@ describe('a wall clock that is corrected slowly', () => {
     }
   }
 
-  test('a clock that is corrected slowly is followed without an end, at twice the limit of NTP, in either direction', async () => {
+  test('a clock that is corrected slowly is always followed, up to twice the limit of NTP, in either direction', async () => {
     for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
       await slewed(share, 10 * DAY);
       // 432 or 864 s in all: more than the largest step.

@@ -97,7 +97,7 @@ describe('before the ring was read, and after close', () => {
     expect(() => key.dataKey.copyBytes()).toThrow(GONE);
   });
 
-  test('restores nothing by a refresh that ends after close', () => {
+  test('a view restores nothing when a refresh ends after close', () => {
     const { view, refresh, now } = setUp();
     view.close();
     refresh(newKey());
@@ -158,7 +158,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 
-  test('a key of a ring that the member left does not seal, and its tokens are still unsealed', () => {
+  test('a key of a ring that the member left does not seal, but its tokens are still unsealed', () => {
     const { view, now, refresh } = setUp();
     const left = newKey({ isLeft: true });
     refresh(left);
@@ -176,7 +176,7 @@ describe('the time from which a newly read key seals', () => {
   /** propagation − 2 R − S. */
   const WAIT = (4_500 - 600 - 300) * 1_000;
 
-  test('a planned key seals from its planned time if it was known for long enough and the ring was read without a gap', () => {
+  test('a planned key seals only after the wait for late keys, unless the read came after a gap; others do not wait', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
@@ -188,7 +188,7 @@ describe('the time from which a newly read key seals', () => {
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 
-  test('a key that this member tried to publish seals from its planned time, with or without a gap', () => {
+  test('a planned key that this member tried to publish waits like a late key, even after a gap', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     const key = newKey(planned);
@@ -405,7 +405,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => past.authenticator.mac('fact')).toThrow(GONE);
   });
 
-  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and close does so with all (F22, F23)', () => {
+  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and close does so to all (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));
@@ -487,7 +487,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(seen()).toEqual([at(0), at(0), at(0), T0 + 3_600_000, true, true, false, false]);
   });
 
-  test('the limits begin with both answers, whichever came first', () => {
+  test('the limits start once both have answered, whichever answered first', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
@@ -495,7 +495,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
 
-  test('sealing stops with the missing event: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
+  test('sealing stops after 3 600 s without a KMS check, or after 21 600 s without a read (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -507,7 +507,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
   });
 
-  test('unsealing continues a token life and twice the skew longer, but not while the clock is unconfirmed (F10)', () => {
+  test('unsealing continues a token life and twice the skew longer, until either clock passes that limit (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -535,7 +535,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.sealBlock(at(700)), limits.mayUnseal(at(700))]).toEqual([undefined, true]);
   });
 
-  test('counts a refusal for a minute, and ignores it after that (F10)', () => {
+  test('a refusal counts for a minute, and is ignored after that (F10)', () => {
     const limits = new Limits(policy);
     limits.failed('denied', at(0));
     expect([limits.isRefused(at(60)), limits.isRefused(at(60.001))]).toEqual([true, false]);
@@ -563,7 +563,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([view.limits.isCurrent(now()), view.isReady(now())]).toEqual([false, false]);
   });
 
-  test('requires a clock that differs from a service’s by at most the skew, the deadline and a second (F13)', () => {
+  test('a ready member’s clock differs from a service’s by at most the skew, the deadline and a second (F13)', () => {
     for (const sign of [1, -1]) {
       const { view, clock, ringClock, now, refresh } = setUp();
       refresh(newKey());

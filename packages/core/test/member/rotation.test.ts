@@ -131,7 +131,7 @@ describe('a rotation that is due', () => {
     expect(done).toEqual([]);
   });
 
-  test('a rotation that failed is reported, and repeated later each time until nothing is due', async () => {
+  test('a failed rotation is reported, and repeated after a longer wait each time until none is due', async () => {
     const log = new EventLog();
     log.listen();
     const { rotation, clock, view, check, ended, turn } = setUp();
@@ -220,7 +220,7 @@ describe('a new version of the KMS key', () => {
   test.each<readonly [string, Facts]>([
     ['by a reader', { role: 'reader' }],
     ['if the policy says never', { versionEverySeconds: 0 }],
-  ])('the KMS is not asked %s', async (_, facts) => {
+  ])('the KMS is not asked for its key version %s', async (_, facts) => {
     const { rotation, clock, newVersion } = setUp(facts);
     for (let i = 0; i < 3; i++) {
       await rotation.lookForNewVersion();

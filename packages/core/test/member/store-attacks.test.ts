@@ -69,7 +69,7 @@ describe('an attacker who can write to the store and has stolen the data keys of
   };
 
   for (const [title, edit] of Object.entries(edits)) {
-    test(`a thief cannot have a key ${title}, because its times are bound into its wraps`, async () => {
+    test(`a thief cannot turn a key into one ${title}, because its times are bound into its wraps`, async () => {
       const a = await robbed();
       const token = seal(a);
       const honest = (await fleet.store.document()) ?? '';

@@ -154,7 +154,7 @@ describe('a read of the ring', () => {
     expect([sync.wasAnswered, consider.mock.calls.length]).toEqual([false, 1]);
   });
 
-  test('a document that was learned is learned again only if the time changed by more than a second', async () => {
+  test('the same document is learned again only if the wall clock has stepped by more than a second', async () => {
     const { read, judged, pass } = setUp();
     const document = documentWith(root, entry(2, [1]));
     await read(document);
@@ -340,7 +340,7 @@ describe('an older ring that is back in the store', () => {
     expect(left.toSorted((a, b) => a - b)).toEqual(leftBehind);
   });
 
-  test('a failure that may pass is reported, and a token does not make a member leave its ring', async () => {
+  test('neither a temporary failure, which is reported, nor a token makes a member leave its ring', async () => {
     const { read, view } = setUp({ known: young(), failing: { 1: 'throttled' } });
     expect(await read(documentWith(...older))).toBe('throttled');
     const other = setUp({ known: young() });

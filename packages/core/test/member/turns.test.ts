@@ -36,7 +36,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['one began', 'one ended', 'two began', 'two ended']);
   });
 
-  test('a task begins after the call that requested the task has returned', async () => {
+  test('a task begins only after the call that requested it has returned', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const run = turns.asked(named(log, 'run'));
@@ -57,7 +57,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['asked 1', 'asked 2', 'background 1', 'background 2']);
   });
 
-  test('tasks wait for the pending task, whatever their kind', async () => {
+  test('a task waits for the running task to end, whatever the kind of either', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const long = held(log, 'background');
@@ -70,7 +70,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['background began', 'background ended', 'asked']);
   });
 
-  test('a task fails only for its own caller, and the next one runs', async () => {
+  test('a failed task rejects only for its own caller, and the next task runs', async () => {
     const turns = new Turns();
     const failed = turns.asked(() => Promise.reject(new Error('failed')));
     const next = turns.asked(() => Promise.resolve('next'));
@@ -78,7 +78,7 @@ describe('tasks that are run in turn', () => {
     expect(await next).toBe('next');
   });
 
-  test('the turns are idle when no task is left, including those requested meanwhile', async () => {
+  test('the turns are idle once every task has ended, including tasks requested meanwhile', async () => {
     const turns = new Turns();
     const log: string[] = [];
     await turns.idle;

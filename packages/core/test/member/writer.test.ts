@@ -131,7 +131,7 @@ describe('the key that a ring needs', () => {
     ]);
   });
 
-  test('only keys of this ring count that were unwrapped and whose life is not over', () => {
+  test('only unwrapped, unexpired keys of this ring count', () => {
     const keys = [
       ownKey(one),
       ownKey(two),
@@ -157,7 +157,7 @@ describe('room for a new key', () => {
     ['initial', '64 keys, one revoked before the last read', [revokedAt(NOW - 900_001), ...unused(63)], true],
     ['initial', '64 keys, one revoked since', [revokedAt(NOW - 900_000), ...unused(63)], false],
     ['revocation', '64 keys, one revoked in the future', [revokedAt(NOW + 900_001), ...unused(63)], true],
-  ])('a key for the reason %s in a ring of %s: %s', async (reason, _, keys, fits) => {
+  ])('a new key for the reason %s fits into a ring of %s: %s', async (reason, _, keys, fits) => {
     const { writer, create } = setUp({ known: createSnapshot(keys) });
     expect(await outcomeOf(writer.make(reason))).toBe(fits ? 'done' : 'too-large');
     expect(create).toHaveBeenCalledTimes(fits ? 1 : 0);
@@ -182,7 +182,7 @@ describe('a new key', () => {
     expect(create.mock.calls[0]?.[0].created).toBe(created);
   });
 
-  test('a new key has vouchers of known keys, another id than those in the document, and its wraps as made here', async () => {
+  test('a new key has vouchers of known keys, an id not yet in the document, and wraps that count as unwrapped', async () => {
     const known = knowing([one, first]);
     const { writer, create, noteAttempt } = setUp({ known, latest: documentWith(first, second) });
     const { key } = await writer.make('requested');
@@ -248,13 +248,13 @@ describe('a revocation', () => {
     expect(documents[0]?.entries.some(({ id }) => id === fresh.id)).toBe(false);
   });
 
-  test('a failure that is not one of the KMS prevents the revocation', async () => {
+  test('a failure outside the KMS prevents the revocation', async () => {
     const { writer, documents } = setUp({ known, creating: new RangeError('random') });
     await expect(writer.revoke([keyOf(known, one)])).rejects.toThrow(RangeError);
     expect(documents).toEqual([]);
   });
 
-  test('an entry that waits to be unwrapped is revoked by a newer key, and stays in the document if it is the newest', async () => {
+  test('a newer key revokes an entry that waits to be unwrapped; an entry with no newer known key stays unrevoked', async () => {
     const carrying = createSnapshot([keyOf(known, two)], [first, third], [entryBy(four, [])]);
     const { writer, documents, install } = setUp({ known: carrying, trouble: 'stepped' });
     const meant = [first, third].map((entry) => tombstone(entry, undefined));
@@ -289,7 +289,7 @@ describe('wraps that are missing', () => {
     wraps: [{ ...wrapBy(one, { provider: 'kms' }), isUnwrapped: true }],
   });
 
-  test('wraps are added to live keys that are held and lack one', async () => {
+  test('missing wraps are added only to live keys that are held', async () => {
     const keys = [
       ownKey(one),
       owned(ownKey(two)),

@@ -76,7 +76,7 @@ describe('a ring of many live keys (F23)', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('a full ring accepts revocations that not every member has read, without a successor', async () => {
+  test('a full ring accepts a revocation without a successor until members have read earlier ones', async () => {
     for (let i = 0; i < 17; i++) await member.codec.revoke(member.codec.health().sealingKey ?? '');
     const { entries } = await stored();
     expect(entries).toHaveLength(64);
@@ -89,7 +89,7 @@ test.each([
   [59, 60],
   [60, 60],
 ])(
-  'a scheduled rotation fills the sixtieth place, and none after that: of %i keys, a day later %i',
+  'scheduled rotations add a sixtieth key but no further one: a ring of %i keys has %i a day later',
   async (many, later) => {
     const { codec } = await fleet.start();
     for (let i = 1; i < 48; i++) await codec.rotate();
@@ -105,7 +105,7 @@ test.each([
 );
 
 describe('a new key', () => {
-  test('a new key whose id is already in the ring is discarded, and another one created (F16)', async () => {
+  test('a new key whose id is already in the ring is discarded, and another one is created (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const first = randomBytes(32);
@@ -188,7 +188,7 @@ describe('a write', () => {
     ]);
   });
 
-  test('a write that another writer preceded is reported as a conflict, and one that the store failed is not', async () => {
+  test('a write that loses to another writer is reported as a conflict, but a failed write is not', async () => {
     const failures: Error[] = [new RingStoreError('unavailable', 'no'), new RingConflictError()];
     const inner = fleet.store.connectUnwatched();
     let isFailing = false;
@@ -249,7 +249,7 @@ describe('a requested rotation that loses the race to another one (F8)', () => {
   }
 
   test.each([0, 200, 300])(
-    'a rotation that lost the race is satisfied by one whose clock is %d s ahead',
+    'a rotation that lost the race is satisfied by that of a member whose clock is %d s ahead',
     async (seconds) => {
       const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
       const member = await overtaken(() => other.codec.rotate());
@@ -257,7 +257,7 @@ describe('a requested rotation that loses the race to another one (F8)', () => {
     },
   );
 
-  test('a rotation that lost the race is still made if sealing was requested sooner', async () => {
+  test('an emergency rotation that lost the race to an ordinary one is still made', async () => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member, { emergency: true })).toBe(3);

@@ -82,7 +82,7 @@ describe('a document whose keys have all expired (F39)', () => {
     expect(await fleet.store.document()).toBe(old);
   });
 
-  test('an old backup under a restarted fleet leads to one ring, which servers that knew the expired keys follow', async () => {
+  test('a fleet restarted from an old backup has one ring, which servers that knew the expired keys adopt', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -205,7 +205,7 @@ describe('an attacker who stole an older key (F36)', () => {
   };
 
   for (const [title, compose] of Object.entries(documents)) {
-    test(`a thief of an older key does not bring the key back by a document with ${title}`, async () => {
+    test(`a thief of an older key cannot bring that key back by writing ${title}`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys.older);
       const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -225,7 +225,7 @@ describe('an attacker who stole an older key (F36)', () => {
     });
   }
 
-  test('a thief of an older key does not undo the rotation at a start, even if every start reads the document last', async () => {
+  test('a thief of an older key cannot undo the rotation for a member that starts from the thief’s document', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -235,7 +235,7 @@ describe('an attacker who stole an older key (F36)', () => {
     expect(c.codec.health().sealingKey).toBe(keys.newest);
   });
 
-  test('a thief does not bring an older key back after its revocation, for two days, however often they write', async () => {
+  test('a thief cannot bring an older key back within two days of its revocation, however often they write', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const clean = (await ring()).entries;
@@ -256,7 +256,7 @@ describe('an attacker who stole an older key (F36)', () => {
 });
 
 describe('a thief of a revoked key (F36)', () => {
-  test('a thief of the newest key, which was revoked since, cannot revoke an older key', async () => {
+  test('a thief of the newest key, which has since been revoked, cannot revoke an older key', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.newest);
     const [a] = members as [Member];
@@ -400,7 +400,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('a member whose keys are all revoked reports that the successor is lost, and never throws anything else', async () => {
+  test('a member whose keys are all revoked refuses to seal, and reports why, until the KMS is back', async () => {
     const a = await fleet.start();
     fleet.kms.failing = 'unavailable';
     const revoked = a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
@@ -418,7 +418,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('a reader whose keys are all revoked adopts no foreign ring either', async () => {
+  test('a reader whose keys are all revoked adopts no foreign ring', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const token = seal(a);
@@ -478,7 +478,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     return a.codec.health().keys.some(({ id }) => theirs.has(id));
   }
 
-  test('an attacker gains nothing for a revoked key that the server unwrapped beside the attacker’s key', async () => {
+  test('an attacker gains nothing from a revoked key that the server unwraps with the attacker’s key', async () => {
     const a = await fleet.start();
     const first = (await ring()).entries[0] as RingEntry;
     await a.codec.revoke(first.id);
@@ -494,7 +494,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     await expectOneRing([a]);
   });
 
-  test('an attacker gains nothing by a voucher for a key of the ring', async () => {
+  test('an attacker gains nothing by vouching for a key of the ring', async () => {
     const a = await fleet.start();
     const honest = (await ring()).entries;
     a.ring.cut = true;
@@ -518,7 +518,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     await expectOneRing([a]);
   });
 
-  test('an attacker gains nothing for an expired key that the server unwrapped before the attacker’s key', async () => {
+  test('an attacker gains nothing from an expired key that the server unwraps before the attacker’s key', async () => {
     fleet.store.kind = 'shared';
     const a = await fleet.start();
     const ended = (await ring()).entries;
@@ -605,7 +605,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
 
   for (const [title, compose] of Object.entries(floods)) {
     for (const which of ['newest', 'older', 'revoked'] as const) {
-      test(`a thief of the ${which} key cannot prevent revocation and rotation by ${title}`, async () => {
+      test(`a thief of the ${which} key cannot use ${title} to prevent revocation and rotation`, async () => {
         const { members, keys } = await robbed();
         onlyKeeps(keys[which]);
         const flooded = async (): Promise<void> => {
@@ -717,7 +717,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
   });
 
   for (const which of ['newest', 'older', 'revoked'] as const) {
-    test(`a thief of the ${which} key from whose documents a member has started cannot make its later writes invalid`, async () => {
+    test(`a thief of the ${which} key cannot make a member that started from their documents write invalid ones`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys[which]);
       const before = writtenLast();
@@ -758,7 +758,7 @@ describe('a document that only some servers would understand (F38)', () => {
   };
 
   for (const [title, change] of Object.entries(changes)) {
-    test(`a document with ${title} is invalid for all: refused at a start, and overwritten by running members`, async () => {
+    test(`a document with ${title} is invalid for every server: starts refuse it, and members overwrite it`, async () => {
       const a = await fleet.start();
       const reader = await fleet.start({ role: 'reader' });
       const before = (await fleet.store.document()) ?? '';

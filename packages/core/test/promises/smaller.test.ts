@@ -47,7 +47,7 @@ describe('createAfter', () => {
     expect(resolvePolicy(undefined, { storeKind: 'file', createNow: true }).createAfterSeconds).toBe(0);
   });
 
-  test('a store that lost the ring in an outage gets the same ring back, with a backoffCap of an hour', async () => {
+  test('a store that lost the ring in an outage gets it back, even with a backoffCap of an hour', async () => {
     fleet.store.kind = 'shared';
     const policy = { backoffCapSeconds: 3_600 };
     // It draws the longest waits.
@@ -66,7 +66,7 @@ describe('createAfter', () => {
 });
 
 describe('the lock of a file ring', () => {
-  test('a stopped holder of the lock of a file ring blocks other processes for ten seconds', async () => {
+  test('a stopped process that holds the lock of a file ring blocks other processes for ten seconds', async () => {
     const lock = join(directory, 'ring.lock');
     // Held by a running process of this machine: this one.
     expect(await tryFileLock(lock)).toBeDefined();
@@ -100,7 +100,7 @@ describe('readiness', () => {
   }
 
   for (const emergency of [true, false]) {
-    test(`no member is ready while the newest active key is not held, and health shows that: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
+    test(`a member that lacks the newest active key is not ready, and health shows that: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
       const a = await fleet.start();
       const { eye, keyWrapper } = blind();
       const b = await fleet.start({ keyWrapper });

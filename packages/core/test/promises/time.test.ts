@@ -110,7 +110,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     await workFor(10 * HOUR, HOUR / 2, [wrong, a]);
   });
 
-  test('a server whose clock stays days ahead publishes and removes nothing, and reports the wrong clock all the time', async () => {
+  test('a server whose clock stays days ahead publishes and removes nothing, and reports the wrong clock throughout', async () => {
     const [wrong, a] = [await start(), await start()];
     await fleet.clock.advance(20 * HOUR);
     wrong.clock.offsetSeconds = 3 * DAY;
@@ -156,7 +156,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     });
   }
 
-  test('a machine that started twenty hours ahead and learns that from a date forgets no key and publishes none', async () => {
+  test('a machine whose clock was twenty hours ahead at its start, as a date shows, drops and publishes no key', async () => {
     const a = await start();
     await fleet.clock.advance(6 * HOUR);
     // By its clock the successor is overdue, and eight hours later the key has expired.
@@ -176,7 +176,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 });
 
 describe('a server whose clock steps after the end of a revoked key', () => {
-  test('a server whose clock stepped takes no revoked key back from a document written before the revocation', async () => {
+  test('a server whose clock stepped accepts no revoked key from a document written before the revocation', async () => {
     const member = await start();
     const [revoked] = await entries();
     const id = revoked?.id ?? '';
@@ -389,7 +389,7 @@ describe('a publisher that was delayed (F41)', () => {
     expect(open(late, token)).toBe(UNKNOWN);
   });
 
-  test('a publisher does not take a late write for a successful one', async () => {
+  test('a publisher does not mistake a late write for a successful one', async () => {
     const { network, ring } = held(fleet.store.connect());
     const late = await start({ ring });
     const a = await start();
@@ -469,7 +469,7 @@ describe('one service with a wrong date (F42)', () => {
     }
   }
 
-  test('a machine whose own clock is wrong publishes nothing, and still revokes', async () => {
+  test('a machine whose own clock is wrong publishes nothing, but still revokes', async () => {
     fleet.kms.date = () => new Date(fleet.clock.wallMs());
     fleet.store.date = () => new Date(fleet.clock.wallMs());
     const [wrong, a] = [await start(), await start()];
@@ -513,7 +513,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     }
   });
 
-  test('revokeAllBefore(now) includes a key of the same second', async () => {
+  test('revokeAllBefore(now) includes a key created in the same second', async () => {
     const a = await start();
     await fleet.clock.advance(HOUR + 0.25);
     await a.codec.rotate();
@@ -523,7 +523,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(2);
   });
 
-  test('revokeAllBefore(now) includes a key that was created while a thief’s entries claimed to be of the future', async () => {
+  test('revokeAllBefore(now) includes a key that was created while a thief’s entries claimed a future time', async () => {
     const thief = new Thief();
     const inner = thief.spy(fleet.kms.connect());
     const a = await start({

@@ -41,7 +41,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     return work;
   }
 
-  test('200 000 notifications cause one read per missRefresh and member, no KMS call, and delay no seal', async () => {
+  test('200 000 notifications cause one read per missRefresh and member, no KMS call and no delayed seal', async () => {
     const seconds = 2_000;
     const calm = await notified(0, seconds);
     const flooded = await notified(100, seconds, async (members) => {
@@ -51,7 +51,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     expect(flooded.reads).toBeLessThanOrEqual(3 * (seconds / MISS_REFRESH + 1));
   });
 
-  test('an attacker’s notifications cause no call to a failing KMS, whether a KMS check or a new key is pending', async () => {
+  test('an attacker’s notifications cause no extra calls to a failing KMS, whether a check or a key is pending', async () => {
     for (const kind of ['unavailable', 'denied'] as const) {
       const away = async (fleet: Fleet, [a]: readonly Member[]): Promise<void> => {
         await fleet.clock.advance(600);

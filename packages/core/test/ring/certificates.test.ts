@@ -33,7 +33,7 @@ const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
 const stranger = testKey(99);
 
 describe('a newer key', () => {
-  test('the newer of two keys is the one created later, or of two created at once the one with the greater id', () => {
+  test('the newer of two keys is the one created later, or of keys created at once, the one of greater id', () => {
     expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
     expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
     expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
@@ -41,7 +41,7 @@ describe('a newer key', () => {
     expect(isNewer({ created: 1, id: 'a' }, { created: 1, id: 'a' })).toBe(false);
   });
 
-  test('newer keys come first in every sorting, whatever the original order', () => {
+  test('newer keys are sorted first, whatever the original order', () => {
     const key = fc.record({ created: fc.nat(3), id: fc.constantFrom('a', 'b', 'c', 'd') });
     const keys = fc.uniqueArray(key, { selector: ({ created, id }) => `${created}${id}`, maxLength: 12 });
     fc.assert(
@@ -61,7 +61,7 @@ describe('the MACs of the ring', () => {
   const hmac = (text: string): string => createHmac('sha256', sub).update(text, 'ascii').digest('base64url');
   const own = { ...testKey(1), id: held.id, held };
 
-  test('a voucher is an HMAC over ring, id and all four times of the new key (F27)', () => {
+  test('a voucher is an HMAC over the ring, the id and all four times of the new key (F27)', () => {
     const { id } = newest;
     const times = '"2026-11-21T03:03:00Z","2026-11-21T04:03:00Z","2026-11-22T03:03:00Z","2026-11-23T03:03:00Z"';
     expect(voucherOf(RING, newest, held.authenticator).toString('base64url')).toBe(
@@ -69,7 +69,7 @@ describe('the MACs of the ring', () => {
     );
   });
 
-  test('the MAC of a wrap covers ring, id, provider, key version, ciphertext and signature (F27)', () => {
+  test('the MAC of a wrap covers the ring, id, provider, key version, ciphertext and signature (F27)', () => {
     const wrap = { provider: 'local', keyId: 'é', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     const common = `["wrap","payments","${held.id}","local","\\u00e9","-_8A"`;
     expect(wrapMacOf(RING, wrap, held.authenticator).toString('base64url')).toBe(hmac(`${common},null]`));
@@ -77,7 +77,7 @@ describe('the MACs of the ring', () => {
     expect(wrapMacOf(RING, signed, held.authenticator).toString('base64url')).toBe(hmac(`${common},"AQID"]`));
   });
 
-  test('the ancestors of a key are certified by an HMAC over ring, its own id and theirs (F27)', () => {
+  test('the ancestors of a key are certified by an HMAC over the ring, the key’s id and their ids (F27)', () => {
     const ids = [middle.id, oldest.id];
     const text = `["ancestors","payments","${held.id}","${middle.id}","${oldest.id}"]`;
     expect(ancestorsMacOf(RING, ids, held.authenticator).toString('base64url')).toBe(hmac(text));
@@ -86,12 +86,12 @@ describe('the MACs of the ring', () => {
     );
   });
 
-  test('a certificate of revocation covers ring, id and time (F27)', () => {
+  test('a certificate of a revocation covers the ring, the id and the time (F27)', () => {
     const text = `["revoked","payments","${newest.id}","2026-11-21T03:00:00Z"]`;
     expect(certificateOf(RING, newest.id, T0, held.authenticator).toString('base64url')).toBe(hmac(text));
   });
 
-  test('an authenticator outlives its data key, and throws once it is overwritten itself', () => {
+  test('an authenticator outlives its data key, and throws once the authenticator itself is overwritten', () => {
     const gone = new DataKey(dataKey, RING);
     gone.destroy();
     expect(voucherOf(RING, newest, gone.authenticator)).toEqual(voucherOf(RING, newest, own.held.authenticator));
@@ -103,13 +103,13 @@ describe('the MACs of the ring', () => {
 describe('a voucher', () => {
   const entry = entryBy(newest, [oldest, middle]);
 
-  test('a voucher is valid under the key that made it, and only vouchers of known keys count', () => {
+  test('a voucher is valid under the key that made it, and only vouchers by known keys count', () => {
     expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
     expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
     expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
   });
 
-  test('a key has vouchers of at most the newest eight older keys, and never of a key of a ring that the member left', () => {
+  test('a key gets vouchers by at most the eight newest older keys, and by no key of a ring that the member left', () => {
     const keys = Array.from({ length: 12 }, (_, i) => testKey(i + 1));
     const later = entryBy(testKey(11), []);
     const left = signerOf(testKey(6));
@@ -137,7 +137,7 @@ describe('a voucher', () => {
     ['activates', { activates: entry.activates + 1_000 }],
     ['sealsUntil', { sealsUntil: entry.sealsUntil + 1_000 }],
     ['opensUntil', { opensUntil: entry.opensUntil + 1_000 }],
-  ])('a voucher is invalid for another %s', (_, change) => {
+  ])('a voucher is invalid for an entry with another %s', (_, change) => {
     expect(isVouched(RING, { ...entry, ...change }, signersWith(oldest, middle))).toBe(false);
   });
 
@@ -148,7 +148,7 @@ describe('a voucher', () => {
     expect(isVouched(RING, renamed, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('a voucher is still valid under a revoked key, as otherwise halves of a fleet could refuse each other permanently', () => {
+  test('a voucher by a revoked key stays valid, as two halves of a fleet could otherwise refuse each other permanently', () => {
     expect(isVouched(RING, entry, new Map([[oldest.id, signerOf(oldest, true)]]))).toBe(true);
   });
 });
@@ -224,7 +224,7 @@ describe('a revocation', () => {
     expect([...rightCertificates(RING, middle.id, { at, by: mixed }, all).keys()]).toEqual([newest.id]);
   });
 
-  test('a revocation is valid for one key, at one time, in one ring', () => {
+  test('a revocation is certified for one key, one time and one ring only', () => {
     const { at, by } = revocationBy(middle.id, [newest, middle]);
     expect(isCertified(RING, oldest, { at, by }, all)).toBe(false);
     expect(isCertified(RING, middle, { at: at + 1_000, by }, all)).toBe(false);

@@ -52,7 +52,7 @@ describe('the revocation of a key', () => {
   const known = knowing([one, first], [two, second], [three, third]);
   const signers = signersOf(known.keys, new Map());
 
-  test('creates its own certificate, and the certificate of the newest key', () => {
+  test('creates a certificate by the key itself, and one by the newest key', () => {
     const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
     expect(revoked).toMatchObject({ revoked: true, held: undefined, authenticator: two.held.authenticator });
     expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));
@@ -63,7 +63,7 @@ describe('the revocation of a key', () => {
     expect(revoked?.revocation).toEqual(revocationBy(three.id, [three]));
   });
 
-  test('uses no certificate of a key that is revoked itself', () => {
+  test('creates no certificate by another key that is revoked', () => {
     const withoutNewest = new Map([...signers, [three.id, signerOf(three, true)]]);
     const revoked = revokedKey(RING, keyOf(known, one), T0, withoutNewest);
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
@@ -366,7 +366,7 @@ describe('writing a document', () => {
   test.each<readonly [string, fc.Arbitrary<RingDocument>, number]>([
     ['after each has read what only it has', honest, 6],
     ['after an attacker gave each of them another document', spoilt, 8],
-    ['after an attacker did that with the data keys', stolen, 8],
+    ['after an attacker who has the data keys did so', stolen, 8],
   ])('members do not overwrite each other endlessly, %s', (_, documents, atMost) => {
     const of = fc.array(documents, { maxLength: 3 });
     fc.assert(

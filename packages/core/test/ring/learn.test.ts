@@ -58,7 +58,7 @@ describe('an unknown key', () => {
     expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
   });
 
-  test('a key that expired by a clock that was set back is wanted again, but not if the key is over or revoked', () => {
+  test('a key that expired by a fast clock is wanted again until it really expires, unless it is revoked', () => {
     const ended = createSnapshot([{ ...keyOf(known, one), held: undefined }]);
     const at = (nowMs: number) => learn(ended, documentWith(first), judgementOf({ nowMs })).wanted;
     expect(at(first.opensUntil - 1)).toEqual([first]);
@@ -67,7 +67,7 @@ describe('an unknown key', () => {
     expect(learn(revoked, documentWith(first), judgementOf()).wanted).toEqual([]);
   });
 
-  test('a key that was known to be revoked when its life was over is not wanted again (F36)', () => {
+  test('a key that was known to be revoked when it expired is not wanted again (F36)', () => {
     const wantedWith = (over: ReadonlySet<string>) =>
       learn(known, documentWith(first, second), judgementOf({ over, isUnconfirmed: true, nowMs: two.opensUntil }))
         .wanted;
@@ -81,7 +81,7 @@ describe('an unknown key', () => {
     expect(wanted.map(({ id }) => id)).toEqual([four.id, three.id, two.id]);
   });
 
-  test('an unknown key is wanted once, even if it is in the document and was carried', () => {
+  test('an unknown key is wanted only once, even if it is both in the document and carried', () => {
     const carrying = createSnapshot(known.keys, [second, third]);
     const { wanted } = learn(carrying, documentWith(first, second), judgementOf());
     expect(wanted.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -107,7 +107,7 @@ describe('an unknown key', () => {
     expect(written(learned.known, undefined).entries.map(({ id }) => id)).toEqual([one.id, two.id]);
   });
 
-  test('an unknown key that a known newer one revokes is kept as revoked, and never unwrapped', () => {
+  test('an unknown key that a known newer key revokes is remembered as revoked, and never unwrapped', () => {
     const revoked = { ...entryBy(one, []), revoked: revocationBy(one.id, [two]) };
     const learned = learn(knowing([two, second]), documentWith(revoked, second), judgementOf());
     expect(learned.wanted).toEqual([]);
@@ -169,7 +169,7 @@ describe('a key of which only the revocation is known', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('a revocation without a known key gets no other certificate, as its times are not authenticated and a certificate ignores them (F36)', () => {
+  test('the revocation of a key never unwrapped gets no further certificate, which would not authenticate the key’s times (F36)', () => {
     // Made after the stolen key that certifies it, under times that claim it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
@@ -209,7 +209,7 @@ describe('a key of which only the revocation is known', () => {
     expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
   });
 
-  test('a key is used again if only a newer key certified the revocation, and that key is in fact older', () => {
+  test('a key is used again if only a supposedly newer key, in fact an older one, certified its revocation', () => {
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
     const right = entryBy(four, [three]);
@@ -261,7 +261,7 @@ describe('a known key', () => {
     expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
-  test('a known key is revoked by its own certificate, and can only certify from then on', () => {
+  test('a known key is revoked by its own certificate, after which it can only certify', () => {
     const revoked = learn(
       known,
       documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
@@ -274,7 +274,7 @@ describe('a known key', () => {
     });
   });
 
-  test('a known key is revoked by a newer one, and not by an older one', () => {
+  test('a known key is revoked by a newer key, but not by an older one', () => {
     const claims = [
       { ...first, revoked: revocationBy(one.id, [two]) },
       { ...second, revoked: revocationBy(two.id, [one]) },
@@ -283,7 +283,7 @@ describe('a known key', () => {
     expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([true, false]);
   });
 
-  test('a known key is not revoked by a key that the same document revokes, because the newest is checked first', () => {
+  test('a known key is not revoked by a key that the same document revokes, because newer keys are read first', () => {
     const all = knowing([one, first], [two, second], [three, third]);
     const claims = [
       { ...first, revoked: revocationBy(one.id, [two]) },
@@ -311,7 +311,7 @@ describe('a known key', () => {
     expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('a key that was revoked without its own certificate gains the record that has one', () => {
+  test('a key that was revoked without its own certificate adopts a record that has one', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
     const better = revocationBy(one.id, [one], T0 + 5_000);
     const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
@@ -349,7 +349,7 @@ describe('a key that was unwrapped', () => {
     ['that is an ancestor of a known key', true, one, first, documentWith(first, second), both],
     ['whose heir is not in the document', false, one, first, documentWith(first), known],
     ['whose heir has other times', false, one, first, documentWith(entryBy(two, [one], { created: T0 })), known],
-    ['whose heir has no voucher of it', false, one, first, documentWith({ ...second, vouchers: new Map() }), known],
+    ['whose heir has no voucher by it', false, one, first, documentWith({ ...second, vouchers: new Map() }), known],
     ['whose heir is of a ring that was left', false, one, first, documentWith(second), left],
     ['that its heir does not name', false, one, first, documentWith(second), nameless],
     ['that is known', true, one, first, documentWith(first), ended],
@@ -389,7 +389,7 @@ describe('a lineage', () => {
     expect(groups).toHaveLength(2);
   });
 
-  test('a lineage is joined by a link that comes last', () => {
+  test('lineages are joined by a link that comes last', () => {
     const link = entryBy(newestKey, [two, four]);
     const keys = keysOf(
       [one, first],
@@ -401,7 +401,7 @@ describe('a lineage', () => {
     expect(lineagesOf(RING, keys)).toEqual([[newestKey, four, three, two, one].map(({ id }) => id)]);
   });
 
-  test('consists only of valid vouchers, none of them of another ring', () => {
+  test('contains only keys that are linked by vouchers of the same ring', () => {
     expect(lineagesOf('orders', keysOf([one, first], [two, second]))).toHaveLength(2);
   });
 });

@@ -150,7 +150,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('a ring document has no longer spelling, and one in another order means the same', () => {
+  test('an accepted respelling of a ring document is as long as the original, and means the same', () => {
     const respelt = fc.tuple(document, fc.nat(), fc.nat(8)).map(([given, at, how]): [RingDocument, string] => {
       const text = encodeDocument(given);
       const place = at % text.length;
@@ -204,7 +204,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('a document with a change anywhere is refused, or is no longer than its content requires', () => {
+  test('a changed document is refused, or is exactly as long as its content requires', () => {
     const original = textOf(
       entryOf(idOf(1), { vouchers: macsOf(2) }),
       entryOf(idOf(2), { revoked: { at: T0, by: macsOf(2) } }),
@@ -335,7 +335,7 @@ describe('a document that a member must refuse', () => {
   ];
 
   test.each(['created', 'activates', 'sealsUntil', 'opensUntil'])(
-    'a document with a %s that is not a time in its only spelling is refused',
+    'a document with a %s that is not a time in canonical form is refused',
     (name) => {
       for (const time of badTimes) {
         expect(() => parseEdited((_, key) => void (key[name] = time))).toThrow(`corrupt: ${name}`);
@@ -343,7 +343,7 @@ describe('a document that a member must refuse', () => {
     },
   );
 
-  test('a document with a revocation at a time in another spelling is refused', () => {
+  test('a document with a revocation whose time is not in canonical form is refused', () => {
     for (const time of badTimes) {
       expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow('corrupt: revoked');
     }
@@ -437,12 +437,12 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('a document with one id twice is refused (F16)', () => {
+  test('a document in which an id occurs twice is refused (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
     expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
   });
 
-  test('a document with an id that is not 12 characters in the only spelling is refused (F16)', () => {
+  test('a document with an id that is not 12 characters in canonical form is refused (F16)', () => {
     for (const id of [...badIds, 5, null]) {
       expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id');
     }
@@ -651,7 +651,7 @@ describe('a written document', () => {
     expect(textOf()).toBe('{"format":"sealring/ring/1","ring":"payments","keys":[]}');
   });
 
-  test('the signature covers canonical JSON of ring, id, times, provider, key version and ciphertext, sorted (F35)', () => {
+  test('the signature covers the ring, id, times, provider, key version and ciphertext as canonical JSON (F35)', () => {
     const signed = { provider: 'local', keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     expect(Buffer.from(signedBytes(RING, entryOf(idOf(1)), signed)).toString()).toBe(
       `{"activates":${activates},"created":${created},"id":${id},"keyId":"k/1","opensUntil":${opensUntil},` +
@@ -661,7 +661,7 @@ describe('a written document', () => {
 });
 
 describe('the context of a wrap', () => {
-  test('the context of a wrap is the ring, its purpose and all four times, each in one spelling (F25, F26)', () => {
+  test('the context of a wrap holds the ring, the purpose and all four times, all in canonical form (F25, F26)', () => {
     expect(wrapContext(RING, entryOf(idOf(1)))).toEqual({
       'sealring:ring': 'payments',
       'sealring:purpose': 'data-key',
@@ -669,7 +669,7 @@ describe('the context of a wrap', () => {
     });
   });
 
-  test('two wraps are the same by provider, key version and ciphertext', () => {
+  test('two wraps are the same if their provider, key version and ciphertext are equal', () => {
     const one = wrapOf();
     expect(sameWrap(one, { ...one, wrapped: Uint8Array.from(one.wrapped), mac: macOf(1) } as RingWrap)).toBe(true);
     for (const other of [

@@ -25,7 +25,7 @@ describe('the times that depend on no other time', () => {
   });
 });
 
-test('a ring is created after refreshEvery and backoffCap of absence, and at once in memory and on request', () => {
+test('a ring is created once absent for refreshEvery plus backoffCap, but at once in memory and on request', () => {
   const createAfter = (storeKind: string, createNow: boolean) =>
     resolvePolicy({ refreshEverySeconds: 100, backoffCapSeconds: 30 }, { storeKind, createNow }).createAfterSeconds;
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, false))).toEqual([130, 130, 0]);

@@ -90,7 +90,7 @@ describe('the schedule', () => {
     );
   });
 
-  test('a planned key is recognized by its times: it had the whole propagation time', () => {
+  test('a planned key is recognized by its times, which leave it the whole propagation time', () => {
     for (const reason of ['scheduled', 'requested'] as const) {
       expect(isPlanned(timesOfNewKey(reason, T0 + 1, policy, T0 + 5_000), policy)).toBe(true);
     }
@@ -128,7 +128,7 @@ describe('the schedule', () => {
     );
   });
 
-  test('the wait before a rotation is 0 to R, grows with u, and most members draw one near R (F6)', () => {
+  test('the wait before a rotation is from 0 to R, grows with the number drawn, and is mostly close to R (F6)', () => {
     const r = 300_000;
     expect(rotationDelayMs(0, policy)).toBe(0);
     expect(rotationDelayMs(1 - 2 ** -32, policy)).toBeLessThan(r);

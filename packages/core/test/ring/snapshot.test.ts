@@ -19,7 +19,7 @@ const [older, newer] = [ownKey(one), ownKey(two)];
 
 const withKey = (key: RingKey, more: Partial<RingKey>): RingKey => ({ ...key, ...more });
 
-test('a snapshot has at most four entries that could not be unwrapped, those that may be later first (F23)', () => {
+test('a snapshot has at most four entries not yet unwrapped, first those that may be unwrapped later (F23)', () => {
   const entries = Array.from({ length: 6 }, (_, i) => entryBy(testKey(i + 10), []));
   const keptOf = (carried: number, unreadable: number): readonly (readonly RingEntry[])[] => {
     const snapshot = createSnapshot([], entries.slice(0, carried), entries.slice(-unreadable));
@@ -47,7 +47,7 @@ describe('the key that seals', () => {
   });
 });
 
-test('live keys are those that are neither revoked nor expired, held or not', () => {
+test('a key is live if it is neither revoked nor expired, whether it is held or not', () => {
   const keys = [older, withKey(newer, { held: undefined }), withKey(ownKey(three), { revoked: true })];
   const live = liveKeys(createSnapshot([...keys, withKey(ownKey(four), { opensUntil: NOW })]), NOW);
   expect(live.map(({ id }) => id)).toEqual([one.id, two.id]);
@@ -65,7 +65,7 @@ test.each<readonly [string, boolean, Partial<RingKey>]>([
   expect(holdsNewest(createSnapshot([withKey(older, more)]), NOW, policy)).toBe(expected);
 });
 
-test('the states of a ring show an entry that could not be unwrapped once, by age, and never as held', () => {
+test('the states of a ring list each key once, by age, and show a key that could not be unwrapped as not held', () => {
   const snapshot = createSnapshot([older, ownKey(three)], [entryBy(one, []), entryBy(two, [])], [entryBy(four, [])]);
   const states = statesOf(snapshot, NOW, 0, undefined);
   expect(states.map(({ key, state }) => [key.id, key.held !== undefined, state])).toEqual([

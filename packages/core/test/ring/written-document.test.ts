@@ -64,17 +64,17 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil })).toBe(false);
   });
 
-  test('a document lacks the true times of a key', () => {
+  test('a document with other times of a key lacks the true ones', () => {
     for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
       expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
-  test('a document lacks a known voucher', () => {
+  test('a document without a known voucher, or with an invalid one, lacks it', () => {
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map() }))).toBe(true);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
   });
 
-  test('a document lacks a known voucher, even if it has eight invalid ones', () => {
+  test('a document with eight invalid vouchers still lacks a known one', () => {
     const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
   });
@@ -94,7 +94,7 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
   });
 
-  test('a document lacks the ancestors of a key, if they are known', () => {
+  test('a document without the ancestors of a key, or with others, lacks them if they are known', () => {
     for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
       const document = documentWith(first, { ...second, ancestors });
       expect(lacksOf(document)).toBe(true);
@@ -110,12 +110,12 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
   });
 
-  test('a document lacks a wrap that this member unwrapped, whatever is in its place', () => {
+  test('a document without a wrap that this member unwrapped lacks it, even if there is no room for it', () => {
     const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
     expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
   });
 
-  test('a document lacks a known revocation', () => {
+  test('a document without a known revocation, or with an invalid one, lacks it', () => {
     const revoked = { ...second, revoked: revocationBy(two.id, [two]) };
     const knows = learn(known, documentWith(first, revoked), judgementOf()).known;
     expect(lacksOf(documentWith(first, revoked), knows)).toBe(false);
@@ -124,14 +124,14 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('a document lacks a revoked key’s own certificate, because a newer one may be revoked too', () => {
+  test('a document without a revoked key’s own certificate lacks it, because the newer key may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
     expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
   });
 
-  test('a document lacks nothing because of entries that are merely carried', () => {
+  test('a document without entries that are merely carried lacks nothing', () => {
     expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
   });
 
@@ -144,7 +144,7 @@ describe('the missing facts of a document', () => {
       expect(lacksOf(documentWith(second, third), knows)).toBe(false);
     });
 
-    test('a document lacks the revocation of a key, if that is missing or has no valid certificate', () => {
+    test('a document lacks the revocation of a key if the revocation is missing or has no valid certificate', () => {
       expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
       expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
       for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
@@ -152,7 +152,7 @@ describe('the missing facts of a document', () => {
       }
     });
 
-    test('a document lacks a key’s own revocation if its only certifier has been revoked since, and the key is unwrapped for that', () => {
+    test('a key whose revocation lost its only certifier is unwrapped, after which the document lacks the key’s own certificate', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -173,7 +173,7 @@ describe('the missing facts of a document', () => {
 describe('a written document', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('a written document has all known facts, and replaces only certificates and vouchers that others may check', () => {
+  test('a written document has all known facts, and else only certificates and vouchers that others may check', () => {
     const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
     const read = documentWith(
       first,
@@ -187,7 +187,7 @@ describe('a written document', () => {
     expect(entries[1]?.wraps).toEqual(second.wraps);
   });
 
-  test('a written document has the certificates of a revocation that this member cannot check', () => {
+  test('a written document keeps those certificates of a revocation that this member cannot check', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     const read = { ...first, revoked: revocationBy(one.id, [stranger]) };
     const [entry] = written(revoked, documentWith(read)).entries;
@@ -197,7 +197,7 @@ describe('a written document', () => {
     expect(kept).toEqual([claims[0], undefined]);
   });
 
-  test('a written document has carried entries, and neither expired keys nor keys of another ring', () => {
+  test('a written document has carried entries, but neither expired keys nor keys of a ring that was left', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -205,7 +205,7 @@ describe('a written document', () => {
     expect(documentOf(carrying, undefined, options).entries.map(({ id }) => id)).toEqual([three.id]);
   });
 
-  test('a written document has the claims of revocations that only others can check, beside certificates that are wrong', () => {
+  test('a written document keeps a claimed revocation that only others can check, along with its wrong certificates', () => {
     const revoked = {
       at: T0,
       by: new Map([
@@ -230,7 +230,7 @@ describe('a written document', () => {
     expect(written(nameless, documentWith(second)).entries[0]?.ancestors).toEqual(second.ancestors);
   });
 
-  test('the voucher of a known ancestor that an entry names is put back, and no other voucher', () => {
+  test('the voucher by a known ancestor that an entry names is put back, but no other voucher', () => {
     const bare = [
       { ...ownKey(three), ancestors: ancestorsBy(three, [two]) },
       { ...ownKey(four), ancestors: undefined },
@@ -344,13 +344,13 @@ describe('a written document', () => {
       ['as few links as reach another key in use', [next, link], root, [], [2, 6]],
       ['links that name each other', [next], next, [], [2, 3]],
       [
-        'those written as live before those that are there',
+        'keys that the document shows as live before those it shows as revoked',
         [root],
         root,
         [live(older), gone(later), gone(latest)],
         [4, 6],
       ],
-      ['those that are there before the latest', [root], root, [gone(older)], [4, 6]],
+      ['keys in the document before the latest', [root], root, [gone(older)], [4, 6]],
       ['the latest', [root], root, [], [5, 6]],
     ])('keeps %s (F23)', (_, heirOf, nextOf, read, kept) => {
       const revoked = [

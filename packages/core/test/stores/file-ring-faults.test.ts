@@ -113,7 +113,7 @@ async function write(document: string, expected: string | undefined): Promise<st
 }
 
 describe('a write to the file ring in which one step fails (F32)', () => {
-  test('changes nothing before the rename, leaves nothing behind, and lets the next one succeed', async () => {
+  test('changes nothing before the rename, leaves nothing behind, and does not block the next write', async () => {
     let revision: string | undefined = await write('document 0', undefined);
     works();
     revision = await write('document 1', revision);
@@ -181,7 +181,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
     ['EROFS', 'read-only'],
     ['EIO', 'unavailable'],
     ['ENOSPC', 'unavailable'],
-  ])('a failed step of a write is reported by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
+  ])('the error of a failed step has a kind and names no path: %s is %s (F21)', async (code, kind) => {
     const revision = await write('x', undefined);
     fail(code, (call, of) => call === 'open' && of.includes('.tmp-'));
     const failure: unknown = await write('y', revision).catch((error: unknown) => error);
@@ -203,7 +203,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
     }
   });
 
-  test('changes nothing if it is aborted at its last step', async () => {
+  test('changes nothing if the write is aborted at its last step', async () => {
     const revision = await write('x', undefined);
     const aborting = new AbortController();
     system.before = (call) => (call === 'handle.sync' ? aborting.abort() : undefined);
@@ -226,7 +226,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
 });
 
 describe('a write that waits for the lock (F29)', () => {
-  test('waits twice as long each time, up to a quarter of a second, and gives up after 10 s', async () => {
+  test('doubles its wait each time, up to a quarter of a second, and gives up after 10 s', async () => {
     const lock = await tryFileLock(`${path}.lock`);
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
     const startNs = process.hrtime.bigint();
@@ -274,7 +274,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     };
   };
 
-  test('a lock holder is identified by a name with the start of its process, in a directory for its owner only', async () => {
+  test('a lock file’s name has the start time of its process, and only the owner can enter the directory', async () => {
     const left = await leave();
     const start = readFileSync('/proc/self/stat', 'latin1')
       .replace(/^.*\) /, '')
@@ -287,7 +287,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     ['another PID namespace', /^\/proc\/self\/ns\/pid$/, 'pid:[1]'],
     ['before the machine was started again', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
   ])(
-    'a lock holder of %s has no valid process id, and its file counts as dead when that is old',
+    'the process id of a lock holder of %s is ignored, and the holder is dead once its file is old',
     async (_, of, what) => {
       answer(of, what);
       const left = await leave();
@@ -301,7 +301,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['whose facts are hidden (hidepid)', systemError('EACCES')],
     ['whose facts cannot be read as such', 'nothing'],
-  ])('a lock holder %s is a living process if a signal reaches it', async (_, what) => {
+  ])('a lock holder %s counts as alive if a signal can reach it', async (_, what) => {
     await leave();
     answer(/^\/proc\/\d+\/stat$/, what);
     expect(await isFree()).toBe(false);
@@ -311,7 +311,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     expect(await isFree()).toBe(true);
   });
 
-  test('a lock holder that no signal can reach may be a process of another user', async () => {
+  test('a lock holder counts as alive if its process belongs to another user and refuses signals', async () => {
     await leave();
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw systemError('EPERM');
@@ -334,14 +334,14 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     ['S', false],
     ['Z', true],
     ['X', true],
-  ])('a lock holder in state %s: free is %s', async (state, free) => {
+  ])('with a lock holder in process state %s, the lock is free: %s', async (state, free) => {
     const left = await leave();
     const [, pid = '', start = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start, state }));
     expect(await isFree()).toBe(free);
   });
 
-  test('a lock holder is distinguished by its start from a process that has its process id now, whatever the program’s name', async () => {
+  test('a lock holder’s start time distinguishes it from a process of any name that has reused its id', async () => {
     const left = await leave();
     const [, pid = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start: '7' }));
@@ -351,7 +351,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['longer at its beginning', (name: string) => `x${name}`],
     ['longer at its end', (name: string) => `${name}.x`],
-  ])('a lock holder whose name is %s belongs to another version, and its age decides', async (_, rename) => {
+  ])('a lock file whose name is %s belongs to another version, so only its age decides', async (_, rename) => {
     const left = await leave(rename);
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw systemError('ESRCH');
@@ -371,7 +371,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     expect(await isFree()).toBe(free);
   });
 
-  test('a foreign file that disappears during the check frees the lock, and one that cannot be checked stops the write', async () => {
+  test('a foreign file that disappears during its check frees the lock; a failed check stops the write', async () => {
     const left = await leave(() => 'foreign');
     fail('ENOENT', (call, of) => call === 'stat' && of === left);
     expect(await isFree()).toBe(true);
@@ -384,7 +384,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
 });
 
 describe('file ring: watching', () => {
-  test('keeps no process alive, and reports only changes of the ring', async () => {
+  test('a watch keeps no process alive, and reports only changes of the ring', async () => {
     let heard = 0;
     let others = 0;
     const alive = process.getActiveResourcesInfo().length;
@@ -402,7 +402,7 @@ describe('file ring: watching', () => {
     end?.();
   });
 
-  test('a watch ends silently if the directory is missing, or the platform cannot watch', () => {
+  test('a watch ends silently if the directory is missing or the platform cannot watch it', () => {
     const end = fileRing(join(root, 'not', 'there', 'ring')).watch?.(() => undefined);
     expect(end?.()).toBeUndefined();
     system.watch = () => {
@@ -415,7 +415,7 @@ describe('file ring: watching', () => {
     expect(() => fileRing(path).watch?.(() => undefined)).toThrow(RangeError);
   });
 
-  test('treats an event without a file name as a change of the ring, and closes a watch that fails', () => {
+  test('an event without a file name counts as a change of the ring, and a watch that fails is closed', () => {
     let heard = 0;
     let closed = 0;
     const watcher = Object.assign(new EventEmitter(), { close: () => closed++ });
@@ -456,7 +456,7 @@ describe('codes of the system', () => {
     expect(codeOf(error)).toBe(code);
   });
 
-  test('a file that another process removed first counts as removed, and one that stays is an error', async () => {
+  test('a file that another process removed first counts as removed, but a failed removal is an error', async () => {
     await expect(removeIfPresent(path)).resolves.toBeUndefined();
     fail('EACCES', (call) => call === 'unlink');
     await expect(removeIfPresent(path)).rejects.toMatchObject({ code: 'EACCES' });

@@ -26,13 +26,13 @@ describe('a memory ring', () => {
     expect(told).toEqual(['b']);
   });
 
-  test('names the owner of wrong arguments', async () => {
+  test('names the function to which a wrong argument was passed', async () => {
     await expect(memoryRing().write('', { expected: undefined })).rejects.toThrow(/^memoryRing: /);
   });
 });
 
 describe('a static ring', () => {
-  test('a static ring has permanently one kind, one document and one revision', async () => {
+  test('a static ring always has the same kind, document and revision', async () => {
     const ring = staticRing('document');
     expect(ring.kind).toBe('static');
     const first = await ring.read();

@@ -86,14 +86,14 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       }
     });
 
-    test('one of 20 members that create the ring at once succeeds (F8)', async () => {
+    test('exactly one of 20 members that create the ring at once succeeds (F8)', async () => {
       const ring = await makeRing();
       const winner = await race(ring, 20, undefined, 'foundation');
       expect((await ring.read())?.document).toBe(winner);
       await expect(ring.write('late', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('one of 20 writers at once succeeds, twenty times (F32)', async () => {
+    test('exactly one of 20 concurrent writers succeeds, in each of 20 rounds (F32)', async () => {
       const ring = await makeRing();
       await ring.write('start', { expected: undefined });
       for (let round = 0; round < 20; round++) {
@@ -114,7 +114,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       }
     });
 
-    test('a read during writes returns a whole document, and never an older one than before (F32)', async () => {
+    test('a read during writes returns a whole document, never older than one already read (F32)', async () => {
       const ring = await makeRing();
       await increment(ring);
       const writing = new AbortController();
@@ -136,7 +136,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       expect(seen).toEqual(seen.toSorted((a, b) => a - b));
     });
 
-    test('a document of 262 144 bytes is accepted, and one more byte is too large (F23)', async () => {
+    test('a document of 262 144 bytes is accepted, and a document of one more byte is too large (F23)', async () => {
       const ring = await makeRing();
       const largest = 'é'.repeat(MAX_DOCUMENT_BYTES / 2);
       await expect(ring.write(`${largest}x`, { expected: undefined })).rejects.toMatchObject(failed('too-large'));
@@ -178,7 +178,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       expect(await ring.read({ signal: new AbortController().signal })).toBeUndefined();
     });
 
-    test('watchers are called after a write until they unsubscribe, each separately', async () => {
+    test('each watcher is called after a write until it unsubscribes', async () => {
       const ring = await makeRing();
       let first = 0;
       let second = 0;
@@ -216,7 +216,7 @@ describe('memory ring', () => {
 });
 
 describe('static ring', () => {
-  test('an aborted read is unavailable, an unknown option a TypeError', async () => {
+  test('an aborted read is unavailable, and an unknown option is a TypeError', async () => {
     const ring = staticRing('x');
     await expect(ring.read({ signal: AbortSignal.abort() })).rejects.toMatchObject(failed('unavailable'));
     await expect(Reflect.apply(Reflect.get(ring, 'read'), ring, [{ fast: true }])).rejects.toBeInstanceOf(TypeError);
@@ -253,20 +253,20 @@ describe('file ring: content that is not a ring is never absent', () => {
     expect(await readdir(dirname(path))).toEqual([]);
   });
 
-  test('a missing directory, which may be an unmounted volume, is unavailable (F9)', async () => {
+  test('a missing directory is unavailable, because it could be an unmounted volume (F9)', async () => {
     const ring = fileRing(join(root, 'not', 'there', 'ring'));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
     await expect(access(join(root, 'not'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('a file in the place of the directory is unavailable (F9)', async () => {
+  test('a file in place of the directory is unavailable (F9)', async () => {
     const path = await freshPath();
     await writeFile(path, 'x');
     await expect(fileRing(join(path, 'ring')).read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a link to nothing is unavailable, a link to a document is read, and neither is written (F9)', async () => {
+  test('a dangling link is unavailable, a link to a document is read, and neither is written (F9)', async () => {
     const path = await freshPath();
     await symlink(`${path}.target`, path);
     const ring = fileRing(path);
@@ -285,7 +285,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     ['a file of 262 145 bytes', Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'x'), 'too-large'],
     ['a file of 64 MiB', Buffer.alloc(2 ** 26, 'x'), 'too-large'],
   ] as const)(
-    '%s is refused, and replaced only by a writer that has read exactly that (F9, F23, F31)',
+    '%s is refused, and is replaced only by a writer that has read exactly that content (F9, F23, F31)',
     async (_, content, kind) => {
       const path = await freshPath();
       await writeFile(path, content);
@@ -305,7 +305,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     },
   );
 
-  test('a directory in the place of the file is corrupt (F9)', async () => {
+  test('a directory in place of the file is corrupt (F9)', async () => {
     const path = await freshPath();
     await mkdir(path);
     await expect(fileRing(path).read()).rejects.toMatchObject(failed('corrupt'));
@@ -313,7 +313,7 @@ describe('file ring: content that is not a ring is never absent', () => {
   });
 
   test.skipIf(process.platform === 'win32')(
-    'a pipe in the place of the file is corrupt, and causes no wait (F29)',
+    'a pipe in place of the file is corrupt, and does not block the read (F29)',
     async () => {
       const path = await freshPath();
       await once(spawn('mkfifo', [path]), 'exit');
@@ -326,7 +326,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     },
   );
 
-  test.skipIf(process.platform === 'win32')('a file that may not be read or written is denied (F9)', async () => {
+  test.skipIf(process.platform === 'win32')('a file without the needed permissions is denied (F9)', async () => {
     const path = await freshPath();
     const names = ['unreadable', 'unwritable', 'closed'];
     const [unreadable = '', unwritable = '', closed = ''] = names.map((name) => join(dirname(path), name, 'ring'));
@@ -365,7 +365,7 @@ describe('file ring: content that is not a ring is never absent', () => {
 });
 
 describe('file ring: writing', () => {
-  test('the file is for its owner only, and only the lock directory remains beside it', async () => {
+  test('only its owner can access the file, and only the lock directory remains beside it', async () => {
     const path = await freshPath();
     await fileRing(path).write('x', { expected: undefined });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -373,7 +373,7 @@ describe('file ring: writing', () => {
     expect(await readdir(`${path}.lock`)).toEqual([]);
   });
 
-  test('two stores on one path are one ring, and equal documents have one revision', async () => {
+  test('two stores on one path share one ring, and equal documents have the same revision', async () => {
     const path = await freshPath();
     const { revision } = await fileRing(path).write('x', { expected: undefined });
     expect(await fileRing(path).read()).toEqual({ document: 'x', revision });
@@ -404,7 +404,7 @@ describe('file ring: writing', () => {
     await ring.write('x', { expected: undefined });
   });
 
-  test('a machine that was suspended while it held the lock, by the wall clock, changes nothing (F13, F32)', async () => {
+  test('a write changes nothing if the wall clock shows a suspension while it held the lock (F13, F32)', async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     const { revision } = await ring.write('before', { expected: undefined });
@@ -441,7 +441,7 @@ async function leaveContender(path: string, rewrite: (parts: readonly string[]) 
 }
 
 describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
-  test('a process that is gone is dead (F32)', async () => {
+  test('a holder whose process has exited is dead (F32)', async () => {
     const path = await freshPath();
     const child = spawn(process.execPath, ['-e', '']);
     await once(child, 'exit');
@@ -451,13 +451,13 @@ describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
     expect(await readdir(`${path}.lock`)).toHaveLength(1);
   });
 
-  test('a process whose id another process has now is dead (F32)', async () => {
+  test('a holder whose process id was reused is dead (F32)', async () => {
     const path = await freshPath();
     await leaveContender(path, ([machine = '', pid = '', start, ...rest]) => [machine, pid, `${start}1`, ...rest]);
     expect(await tryFileLock(`${path}.lock`)).toBeDefined();
   });
 
-  test('a process that exited and was not waited for is dead (F32)', async () => {
+  test('a holder whose process is a zombie is dead (F32)', async () => {
     // The shell starts a child and becomes a program that never waits for children; only then does the child end.
     const child = 'until grep -q sleep /proc/$PPID/comm; do sleep 0.01; done';
     const parent = spawn('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 30`], {
@@ -573,7 +573,7 @@ describe.concurrent('file ring: several processes', () => {
     expect(await readdir(`${path}.lock`)).toEqual([]);
   });
 
-  test(`${KILLS} kills at random moments corrupt nothing, undo nothing, and block no process (F32)`, async () => {
+  test(`${KILLS} kills at random moments corrupt nothing, undo no write, and block no process (F32)`, async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     let last = 0;

@@ -56,15 +56,15 @@ function foreign(name: string, members: object = {}): Error {
   return Object.assign(new Error(CANARY), { name }, members);
 }
 
-describe('an error of a ring store (F33)', () => {
-  test('an error of this package’s class is passed on unchanged', async () => {
+describe('an error from a ring store (F33)', () => {
+  test('an instance of this package’s own error class is passed on unchanged', async () => {
     const member = await start();
     for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
       expect(await failureOf(member, own)).toBe(own);
     }
   });
 
-  test.each(KINDS)('an error of another copy of our class keeps its kind, %s, and loses its text', async (kind) => {
+  test.each(KINDS)('an instance of a copy of the error class keeps its kind, %s, but not its message', async (kind) => {
     const member = await start();
     const failure = await failureOf(member, foreign('RingStoreError', { kind }));
     expect(failure).toBeInstanceOf(RingStoreError);
@@ -75,13 +75,13 @@ describe('an error of a ring store (F33)', () => {
 
   test.each<[string, unknown]>([
     ['of another class', foreign('PostgresError', { kind: 'denied' })],
-    ['of a kind that there is not', foreign('RingStoreError', { kind: 'sleepy' })],
+    ['with an unknown kind', foreign('RingStoreError', { kind: 'sleepy' })],
     ['without a kind', foreign('RingStoreError')],
-    ['that is no error at all', { name: 'RingStoreError', kind: 'denied' }],
-    ['that is no error of a race', { name: 'RingConflictError' }],
-    ['that is a text', CANARY],
-    ['that is nothing', undefined],
-  ])('an error %s is unavailable, and its text is lost', async (_, thrown) => {
+    ['that is a plain object', { name: 'RingStoreError', kind: 'denied' }],
+    ['that is a plain object named like a lost race', { name: 'RingConflictError' }],
+    ['that is a string', CANARY],
+    ['that is undefined', undefined],
+  ])('a thrown value %s is reported as unavailable, without its text', async (_, thrown) => {
     const member = await start();
     const failure = await failureOf(member, thrown);
     expect(failure).toBeInstanceOf(RingStoreError);
@@ -89,7 +89,7 @@ describe('an error of a ring store (F33)', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  test('a lost race that another copy of the class reports makes the write repeat', async () => {
+  test('a lost race reported by another copy of the class causes the write to be repeated', async () => {
     const member = await start();
     loseRace = () => {
       throw foreign('RingConflictError');
@@ -101,24 +101,24 @@ describe('an error of a ring store (F33)', () => {
   });
 });
 
-describe('content of a store that is not a document of the ring', () => {
+describe('store content that is not a document of the ring', () => {
   const revision = 'r';
 
   test.each<readonly [string, Error, unknown]>([
     ['junk with a revision can be overwritten', new RingStoreError('corrupt', 'x', { revision }), revision],
     ['too much with a revision can be overwritten', new RingStoreError('too-large', 'x', { revision }), revision],
     [
-      'junk that another copy of the class reports can be',
+      'junk that another copy of the class reports can be overwritten',
       foreign('RingStoreError', { kind: 'corrupt', revision }),
       revision,
     ],
     ['junk without a revision is an error', new RingStoreError('corrupt', 'x'), 'corrupt'],
     [
-      'junk with a revision that is no text is an error',
+      'junk with a revision that is not a string is an error',
       foreign('RingStoreError', { kind: 'corrupt', revision: 5 }),
       'corrupt',
     ],
-    ['any other error stays one', new RingStoreError('denied', 'x', { revision }), 'denied'],
+    ['any other error is passed on', new RingStoreError('denied', 'x', { revision }), 'denied'],
     [
       'a store cannot report by an error that the ring is absent',
       foreign('RingStoreError', { kind: 'absent' }),
@@ -142,7 +142,7 @@ describe('content of a store that is not a document of the ring', () => {
   });
 });
 
-describe('an answer of a ring store', () => {
+describe('an answer from a ring store', () => {
   test.each([
     ['bytes for a document', { document: Buffer.from('x') }],
     ['no document', { document: undefined }],
@@ -156,7 +156,7 @@ describe('an answer of a ring store', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('an answer that is the same as before changes nothing: the member keeps the same object', async () => {
+  test('an unchanged answer leaves the member with the same snapshot object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
     await member.codec.refresh();
@@ -169,7 +169,7 @@ describe('an answer of a ring store', () => {
     expect(member.codec.health().keys).toHaveLength(2);
   });
 
-  test('a call to a ring store is reported with its operation, as a success', async () => {
+  test('a successful call to a ring store is reported with its operation', async () => {
     const log = new EventLog();
     const member = await start();
     log.listen();

@@ -92,7 +92,7 @@ describe('a payload whose token no server would accept (F30)', () => {
     ['sealring', (held: DataKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
     ['python', (held: DataKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
   ] as const) {
-    test(`a payload whose token would be too long is not sealed as ${name}, and the longest valid one is`, () => {
+    test(`a payload whose token would be too long is not sealed as ${name}, but the longest valid payload is`, () => {
       const held = newKey();
       for (let maxTokenLength = least; maxTokenLength < least + 9; maxTokenLength++) {
         const tokens = make(held, maxTokenLength);
@@ -118,7 +118,7 @@ describe('a payload whose token no server would accept (F30)', () => {
 });
 
 describe('native tokens', () => {
-  test('a native token is not unsealed for another purpose or none, cold or warm, under one key (F4)', () => {
+  test('a native token is not unsealed for another purpose or none under the same key, cold or warm (F4)', () => {
     const held = newKey();
     const [none, cursor, other] = [
       native([held]),
@@ -135,7 +135,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('a native token costs no derivation if its header was unsealed before, in runs of one header and alternately', () => {
+  test('a native token costs no key derivation if its header was seen before, even when headers alternate', () => {
     const held = newKey();
     const tokens = native([held]);
     const [a, b] = [native([held]), native([held])].map((sealer) => [sealer.seal(state, now), sealer.seal(state, now)]);
@@ -150,7 +150,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('native tokens are sealed and unsealed without a new buffer up to 4 KiB, and with one for each above', () => {
+  test('sealing and unsealing allocate a buffer each for a native payload over 4 KiB, and none up to that size', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -168,7 +168,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('a native token of an unknown key is noted by the id of that key (F5)', () => {
+  test('for a native token of an unknown key, the id of that key is noted (F5)', () => {
     const tokens = native([newKey()]);
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
@@ -177,7 +177,7 @@ describe('native tokens', () => {
     expect(() => tokens.keyIdOf(`sr1.${stranger.id}`)).toThrow('malformed');
   });
 
-  test('native tokens are decoded into their parts, short ones and long ones', () => {
+  test('short and long native tokens are decoded into their parts', () => {
     const tokens = native([newKey()]);
     for (const length of [0, 1, 358, 4_096, 4_097, 9_000]) {
       const token = tokens.seal(randomBytes(length), now);
@@ -192,7 +192,7 @@ describe('native tokens', () => {
 });
 
 describe('tokens of the Python SDK', () => {
-  test('a token of the Python SDK is one of its codec under the secret that the data key derives for that codec', () => {
+  test('a Python token is valid in the Python SDK’s codec under the secret derived from the data key', () => {
     const dataKey = randomBytes(32);
     const held = new DataKey(dataKey, RING);
     const message = Buffer.concat([Buffer.from('sealring/v1/python\0'), Buffer.from([0, 8]), Buffer.from(RING)]);
@@ -249,7 +249,7 @@ describe('tokens of the Python SDK', () => {
     expect(secrets).toHaveBeenCalledTimes(2);
   });
 
-  test('a data key seals a limited number of Python tokens, and another one as many again', () => {
+  test('each data key seals a limited number of Python tokens', () => {
     const keys = [newKey(), newKey()];
     const source = sourceOf(keys);
     const tokens = new PythonTokens(source, { random, hedge: false }, MAX_LENGTH, 2);
@@ -280,7 +280,7 @@ describe('tokens of the Python SDK', () => {
     }
   });
 
-  test('a Python token with an unknown fingerprint is noted without an id, and tried with no key (F5)', () => {
+  test('a Python token with an unknown fingerprint is noted without a key id, and no key is tried (F5)', () => {
     const tokens = python([newKey(), newKey()]);
     const opened = results(deciphers, 'update');
     expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
@@ -289,8 +289,8 @@ describe('tokens of the Python SDK', () => {
   });
 });
 
-describe('the remains in memory (F22)', () => {
-  test('no block in which keys are derived stays in memory, whether or not a header matches its key', () => {
+describe('what remains in memory (F22)', () => {
+  test('no buffer from which keys are derived stays in memory, whether or not a header matches its key', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);
@@ -306,7 +306,7 @@ describe('the remains in memory (F22)', () => {
     expect(blocks().every(isZero)).toBe(true);
   });
 
-  test('the memory keeps nothing of the key of the Python wire outside its KeyObject', () => {
+  test('no buffer keeps the key of a Python token outside the KeyObject', () => {
     const made = vi.spyOn(Buffer, 'from');
     const { key } = derivePythonKey(randomBytes(32));
     const buffers = made.mock.results.map(({ value }) => value as Buffer);
@@ -315,7 +315,7 @@ describe('the remains in memory (F22)', () => {
     expect(isZero(key.export())).toBe(false);
   });
 
-  test('the memory keeps nothing of a payload that did not authenticate, on either wire', () => {
+  test('no buffer keeps plaintext of a payload that did not authenticate, in either format', () => {
     const held = newKey();
     for (const tokens of [native([held]), python([held])]) {
       const token = tokens.seal(Buffer.from('a payload that no one may see'), now);

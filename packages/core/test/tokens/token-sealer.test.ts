@@ -54,7 +54,7 @@ function repeats(tokens: readonly string[]): number {
 }
 
 describe('with a constant random source and stopped clocks (F1)', () => {
-  test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt is used for 2^20 tokens', () => {
+  test('no (salt, nonce) pair repeats over 2^21 seals of one payload, and a salt is used for 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
     const salts = new Map<string, Set<string>>();
@@ -74,7 +74,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
     expect(saltOf(sealer.seal(payload, FROZEN))).not.toBe([...salts.keys()].at(-1));
   });
 
-  test('two data keys and two purposes of one instance share the pool, not a token key', () => {
+  test('two data keys or purposes of one instance share the pool of random bytes, but no token key', () => {
     const state = stateWith();
     const sealers = [
       sealerOver(state),
@@ -111,7 +111,7 @@ describe('a salt (F2)', () => {
   });
 });
 
-describe('a start-up snapshot, which is started many times (F2)', () => {
+describe('a start-up snapshot that is started many times (F2)', () => {
   test('each start of a snapshot begins with its own salt and random bytes, without any notification', () => {
     const drawn: number[] = [];
     const random: RandomSource = (fill) => {
@@ -158,7 +158,7 @@ describe('the end of a salt (F1)', () => {
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_001n))).toBe(true);
   });
 
-  test('a salt ends after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
+  test('a salt ends when the wall clock jumps by over a second in either direction, as after a suspension', () => {
     for (const sign of [1, -1]) {
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_000 })).toBe(false);
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_001 })).toBe(true);
@@ -203,7 +203,7 @@ describe('two clones of one machine (F2)', () => {
     return { a: sealed('a'), b: sealed('b') };
   }
 
-  test('clones use no (salt, nonce) twice if their clocks differ by 1 ns, with one payload', () => {
+  test('clones that seal the same payload repeat no (salt, nonce) pair if their clocks differ by 1 ns', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => after(FROZEN, i, who === 'a' ? 0n : 1n),
@@ -221,7 +221,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('clones repeat nothing from the second token on with one clock and different payloads', () => {
+  test('with equal clocks but different payloads, clones repeat nothing from the second token on', () => {
     const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
     // The first token is the documented exception: it shows that the clones are clones.
     expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
@@ -229,7 +229,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(1);
   });
 
-  test('clones repeat nothing after the first difference with one clock and payloads that differ late', () => {
+  test('with equal clocks, clones whose payloads differ late repeat nothing after the first difference', () => {
     const same = payloads('same');
     const differ = 100;
     const { a, b } = clones((who) => ({
@@ -254,7 +254,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a.since.slice(1), ...b.since.slice(1)])).toBe(0);
   });
 
-  test('tokens of clones differ from the first on by the bytes of the kernel alone', () => {
+  test('random bytes of the kernel alone make the tokens of clones differ from the first token on', () => {
     const same = payloads('same');
     const kernels = { a: randomBytes(32), b: randomBytes(32) };
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: same, kernel: kernels[who] }));
@@ -264,7 +264,7 @@ describe('two clones of one machine (F2)', () => {
     expect(equal.a).toEqual(equal.b);
   });
 
-  test('tokens of clones differ from the first on with hedge and different payloads', () => {
+  test('with hedge and different payloads, the tokens of clones differ from the first token on', () => {
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: payloads(who) }), true);
     expect(saltOf(a[0] ?? '')).toBe(saltOf(b[0] ?? ''));
     expect(repeats([...a, ...b])).toBe(0);
@@ -332,7 +332,7 @@ describe('the input of a nonce', () => {
     }
   });
 
-  test('a token is valid with clocks of any value: negative, fractional, far in the future', () => {
+  test('a token is valid whatever the clocks show: negative, fractional or far-future times', () => {
     const sealer = sealerOver(stateWith());
     const moments = [
       momentAt(-5.5, -3n),

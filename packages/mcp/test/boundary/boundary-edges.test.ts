@@ -78,7 +78,7 @@ describe('an async callback in place of a synchronous one', () => {
   });
 });
 
-describe('the limits of sizes (F30)', () => {
+describe('the size limits (F30)', () => {
   test('accepts the longest token of any codec, and refuses one that is one character longer', async () => {
     const read: number[] = [];
     const reader = codecOf({
@@ -95,7 +95,7 @@ describe('the limits of sizes (F30)', () => {
   test.each([
     [256, undefined],
     [257, 'state too large'],
-  ])('a token of %i characters under maxTokenLength 256 has the result %s', async (length, reason) => {
+  ])('with maxTokenLength 256, a token of %i characters has the result %s', async (length, reason) => {
     const options = { codec: codecOf({ seal: () => 'A'.repeat(length) }), maxTokenLength: 256 };
     const outcome = await exchange(CALL, options, undefined, ask('x'));
     expect(reasons(outcome)).toEqual(reason === undefined ? [] : [reason]);
@@ -115,7 +115,7 @@ describe('the binding of a request', () => {
   test.each<[string, Record<string, unknown>]>([
     ['a name that is no text', { name: 5 }],
     ['arguments nested too deep', { name: 't', arguments: { deep } }],
-  ])('%s: no state is sealed for it, and no token is accepted', async (_name, params) => {
+  ])('%s: no state is sealed for the request, and no token is accepted', async (_name, params) => {
     const sealed = await exchange({ method: 'tools/call', params }, { codec }, undefined, ask('x'));
     expect(sealed).toMatchObject({ error: NOT_SEALED, events: [{ reason: 'request binding' }] });
     const made = await exchange(CALL, { codec }, undefined, ask('x'));
@@ -133,7 +133,7 @@ describe('the binding of a request', () => {
     },
   );
 
-  test('a state that answers a token is bound to the same principal as the token', async () => {
+  test('a new state in response to a token is bound to the same principal as the token', async () => {
     const made = await exchange(CALL, { codec }, undefined, ask('one'));
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     const again = await exchange({ ...CALL, params }, { codec }, undefined, (state) => ask(`${String(state)} two`)());
@@ -152,13 +152,13 @@ describe('an error of a codec', () => {
     onInvalid: 're-elicit',
   });
 
-  test('an unknown key lets the handler run again if prepare succeeded', async () => {
+  test('the handler runs again for a token of an unknown key if prepare succeeded', async () => {
     const outcome = await echo('token', throwing(new InvalidRequestState('unknown key'), { prepare: async () => {} }));
     expect(outcome).toMatchObject({ handled: true, state: undefined });
     expect(reasons(outcome)).toEqual(['unknown key']);
   });
 
-  test('a failed prepare does not change the reason of a malformed token', async () => {
+  test('a failed prepare does not change the reason for refusing a malformed token', async () => {
     const prepare = async () => Promise.reject(new Error('canary'));
     expect(reasons(await echo('token', throwing(new InvalidRequestState('malformed'), { prepare })))).toEqual([
       'malformed',
@@ -183,14 +183,14 @@ describe('an error of a codec', () => {
     ]);
   });
 
-  test('a refusal without an underlying error reports no class', async () => {
+  test('a refusal without an underlying error is reported without an error class', async () => {
     const { errors } = await echo('token', {});
     expect(errors.map((error) => error.message)).toEqual(['requestState: refused inbound on tools/call: malformed']);
   });
 });
 
 describe('single use', () => {
-  test('the failure of a store is reported to onerror with its class', async () => {
+  test('the failure of a store is reported to onerror with the class of the error', async () => {
     const singleUse = { claim: async () => Promise.reject(new RangeError('canary')) };
     const made = await exchange(CALL, { codec, singleUse }, undefined, ask('x'));
     const { errors } = await echo(Object(made.result).requestState, { singleUse });
@@ -199,7 +199,7 @@ describe('single use', () => {
     ]);
   });
 
-  test('a client that disconnects while its token is claimed runs no handler', async () => {
+  test('no handler runs for a client that disconnects while its token is claimed', async () => {
     const leaving = new AbortController();
     const claim = async () => {
       leaving.abort(new Error('left'));
@@ -237,7 +237,7 @@ describe('single use', () => {
   });
 });
 
-test('bindPrincipal may return null or undefined if there is no principal', async () => {
+test('null and undefined from bindPrincipal both mean that there is no principal', async () => {
   for (const [sealing, opening] of [
     [null, undefined],
     [undefined, null],

@@ -37,7 +37,7 @@ const opened = (nowSeconds: number, futureSkewSeconds: number) =>
   reasonOf(() => readClaims(mintClaims(INPUT), { ...EXPECTED, nowSeconds, futureSkewSeconds }));
 
 describe('readClaims', () => {
-  test('refuses arbitrary bytes with a reason of the closed set, and throws nothing else', () => {
+  test('refuses arbitrary bytes with one of the defined reasons, and throws nothing else', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         expect(INBOUND).toContain(reasonOf(() => readClaims(bytes, EXPECTED)));
@@ -71,20 +71,20 @@ describe('readClaims', () => {
     );
   });
 
-  test('refuses a time that is NaN, on either side', () => {
+  test('refuses a time of NaN, both when claims are minted and when they are read', () => {
     const bytes = mintClaims(INPUT);
     expect(reasonOf(() => readClaims(bytes, { ...EXPECTED, nowSeconds: Number.NaN }))).toBe('minted in the future');
     for (const nowSeconds of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
       expect(() => mintClaims({ ...INPUT, nowSeconds })).toThrow(RangeError);
   });
 
-  test('refuses a request that cannot be bound with the reason of that, unless the time is wrong', () => {
+  test('refuses a request that cannot be bound, and reports why it cannot, unless the time is wrong', () => {
     const expected = { ...EXPECTED, identity: new Refusal('arguments too large') };
     expect(reasonOf(() => readClaims(mintClaims(INPUT), expected))).toBe('arguments too large');
     expect(reasonOf(() => readClaims(mintClaims(INPUT), { ...expected, nowSeconds: NOW + 600 }))).toBe('expired');
   });
 
-  test('accepts a time in the future up to the configured tolerance, to the second', () => {
+  test('accepts a time in the future up to exactly the configured tolerance', () => {
     expect(opened(NOW - 60, 60)).toBe('accepted');
     expect(opened(NOW - 60.001, 60)).toBe('minted in the future');
     expect(opened(NOW - 1, 0)).toBe('minted in the future');
@@ -105,7 +105,7 @@ describe('the principal claim', () => {
     expect(claim).toBe('5n58KyP4CShr2cJ0DJBILRBcfVS-ThQn');
   });
 
-  test('matches only its own principal, for every text', () => {
+  test('matches its own principal and no other string', () => {
     const salt = fc.uint8Array({ minLength: 8, maxLength: 8 });
     fc.assert(
       fc.property(anyString, anyString, salt, (one, other, bytes) => {

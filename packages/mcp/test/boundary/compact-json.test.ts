@@ -50,7 +50,7 @@ describe('compactJson writes what the MCP Python SDK writes', () => {
   );
 
   test.each(rejected)(
-    'a value is refused by JSON.parse, or by compactJson for its depth: $name',
+    'a value is refused by JSON.parse, or by compactJson because of its depth: $name',
     ({ wire, jsonParseAccepts }) => {
       expect(parses(wire)).toBe(jsonParseAccepts);
       expect(['unparsed', 'RangeError', 'printed']).toContain(outcome(wire));
@@ -70,7 +70,7 @@ describe('the digest of arguments', () => {
   });
 
   test.each(lossy.filter(({ jsLoss }) => jsLoss?.includes('unsafe-integer')))(
-    'integers beyond 2^53 that were parsed exactly have the digest of the MCP Python SDK: $name',
+    'exactly parsed integers beyond 2^53 have the same digest as in the MCP Python SDK: $name',
     ({ wire, digest }) => {
       expect(requestIdentity('tools/call', { arguments: parseExactly(wire) }).digest).toBe(digest);
     },
@@ -83,12 +83,12 @@ describe('the digest of arguments', () => {
     },
   );
 
-  test('a resource has no arguments, whatever the request has', () => {
+  test('a resource has no arguments, even if the request has some', () => {
     const plain = requestIdentity('resources/read', { uri: 'a:b' });
     expect(requestIdentity('resources/read', { uri: 'a:b', arguments: { x: 1 } })).toEqual(plain);
   });
 
-  test('inherited parameters from __proto__ are ignored: no name and no arguments (F17)', () => {
+  test('a name and arguments that parameters inherit through __proto__ are ignored (F17)', () => {
     const params: unknown = JSON.parse('{"__proto__":{"name":"refund","arguments":{"a":1}}}');
     expect(requestIdentity('tools/call', params)).toEqual(requestIdentity('tools/call', {}));
     expect(requestIdentity('tools/call', Object.create({ name: 'refund' }))).toEqual(requestIdentity('tools/call', {}));

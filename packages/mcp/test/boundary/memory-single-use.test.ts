@@ -31,7 +31,7 @@ describe('memorySingleUse', () => {
     expect(await store.claim('another token', inSeconds(600))).toBe(true);
   });
 
-  test('refuses every claim after the end of the token and the clock skew, claimed before or not (F48)', async () => {
+  test('refuses every claim after the token’s end plus the clock skew, even of a new token (F48)', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ clock });
     expect(await store.claim('token', inSeconds(10))).toBe(true);
@@ -106,7 +106,7 @@ describe('memorySingleUse', () => {
     [{ clockSkewSeconds: 86_401 }, RangeError, 'clockSkewSeconds'],
     [{ clockSkewSeconds: '5' }, TypeError, 'clockSkewSeconds'],
     [{ clock: () => 0 }, TypeError, 'clock'],
-  ])('rejects %j with the name of the option', (options, type, named) => {
+  ])('rejects %j with an error that names the option', (options, type, named) => {
     const construct = (): unknown => Reflect.apply(memorySingleUse, undefined, [options]);
     expect(construct).toThrow(type);
     expect(construct).toThrow(named);
@@ -118,7 +118,7 @@ describe('memorySingleUse', () => {
     await expect(store.claim('token', new Date(Number.NaN))).rejects.toThrow(RangeError);
   });
 
-  test('one of 1 000 concurrent redemptions of a token succeeds', async () => {
+  test('exactly one of 1 000 concurrent redemptions of a token succeeds', async () => {
     const info = { name: 'refund-desk', version: '1.0.0' };
     const calls: RefundCall[] = [];
     const security = new RequestStateSecurity({
@@ -141,7 +141,7 @@ describe('memorySingleUse', () => {
     expect(calls).toHaveLength(2);
   });
 
-  test('makes room for a burst when tokens have expired within the last second', async () => {
+  test('makes room for a burst of tokens by removing those that expired within the last second', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 3_000, clockSkewSeconds: 0, clock });
     const claimMany = async (name: string, count: number, seconds: number) => {

@@ -99,7 +99,7 @@ describe('for a state of another principal', () => {
   });
 
   test.each(['alice', '"alice"', '["a","b"]', '[null,"b","c"]', '["a",5,"c"]', '{"a":1}', '["a"'])(
-    'the log has only the reason when your own bindPrincipal returned %s',
+    'the log has only the reason when a custom bindPrincipal returned %s',
     async (principal) => {
       const principals = ['another', principal];
       const { error, log } = await echoed(undefined, undefined, { bindPrincipal: () => principals.shift() ?? null });

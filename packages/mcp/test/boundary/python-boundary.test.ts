@@ -17,7 +17,7 @@ test('the file of vectors is complete', () => {
 });
 
 describe('claims are written byte for byte as by the MCP Python SDK', () => {
-  test.each(mints)('claims are written byte for byte as by the MCP Python SDK: $name', (mint) => {
+  test.each(mints)('claims are written byte for byte as the MCP Python SDK writes them: $name', (mint) => {
     const { method, target, a } = mint;
     if (!isCarrierMethod(method)) throw new Error(`${method} is no carrier`);
     const read =
@@ -45,7 +45,7 @@ describe('claims are written byte for byte as by the MCP Python SDK', () => {
 });
 
 describe('answers a token like the MCP Python SDK', () => {
-  test.each(vectors)('a token is answered as by the MCP Python SDK: $class: $name', async (echo) => {
+  test.each(vectors)('a token is answered as the MCP Python SDK answers it: $class: $name', async (echo) => {
     expect(verdict(echo, await echoed(echo))).toBe('as Python');
   });
 });
@@ -158,7 +158,7 @@ describe('policies', () => {
   });
 
   test.each(boundaryVectors.audienceResolution)(
-    'policy $policyAudience and default $defaultAudience give $effective',
+    'the policy audience $policyAudience and the default $defaultAudience result in $effective',
     async ({ policyAudience, defaultAudience, effective }) => {
       const server = new Server({ name: 's', version: '1' });
       const security = new RequestStateSecurity({

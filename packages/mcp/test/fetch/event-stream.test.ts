@@ -46,7 +46,7 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   return at.slice(1).map((stop, index) => bytes.subarray(at[index], stop));
 }
 
-test('events without a message to rewrite leave byte for byte, wherever the stream is cut', async () => {
+test('forwards events without a message to rewrite byte for byte, wherever the stream is cut', async () => {
   await fc.assert(
     fc.asyncProperty(text, fc.array(fc.nat()), async (sent, places) => {
       expect(await rewritten(cut(Buffer.from(sent), places))).toBe(sent);
@@ -54,7 +54,7 @@ test('events without a message to rewrite leave byte for byte, wherever the stre
   );
 });
 
-test('a message is rewritten whatever ends its lines, wherever the stream is cut', async () => {
+test('a message is rewritten with any kind of line ending, wherever the stream is cut', async () => {
   await fc.assert(
     fc.asyncProperty(text, end, fc.array(fc.nat()), async (before, eol, places) => {
       const sent = `${before}${eol}${eol}id: 9${eol}data: {"secret":${eol}data: 1}${eol}${eol}data: 2${eol}${eol}`;
@@ -70,7 +70,7 @@ test.each([
   ['\rdata: 1\r\rdata: 2', ['\r', 'data: 1\r\r', 'data: 2']],
   ['\r\ndata: 1\r\n\r\n', ['\r', '\ndata: 1\r\n\r', '\n']],
 ])(
-  'every event of %j leaves separately, including an empty one at the beginning, and nothing more leaves',
+  'forwards every event of %j separately, including an empty one at the beginning, and nothing else',
   async (sent, pieces) => {
     expect(await piecesOf([Buffer.from(sent)])).toEqual(pieces);
   },
@@ -85,7 +85,7 @@ test.each([
   expect(await rewritten([Buffer.from(sent)])).toBe(left);
 });
 
-test('a message without a blank line after it is rewritten too', async () => {
+test('a message is rewritten even if no blank line follows it', async () => {
   expect(await rewritten([Buffer.from('data: {"secret":1}')])).toBe('data: {"hidden":true}\n\n');
 });
 
@@ -94,11 +94,11 @@ test.each([
   ['a number that is no JSON', 'data: {"requestState":"secret","amount":NaN}\n\n'],
   ['an escaped name', 'data: {"\\u0072equest\\u0053tate":"secret"\n\n'],
   ['a comment', ': {"requestState":"secret"}\n\n'],
-])('an event with a state and without JSON is replaced: %s', async (_name, event) => {
+])('an event that names a state but is not JSON is replaced: %s', async (_name, event) => {
   expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
 });
 
-test('a stream fails at an event of more bytes than the limit, however many chunks it comes in', async () => {
+test('a stream fails at an event over the limit, however many chunks the event arrives in', async () => {
   const chunks = (...texts: readonly string[]) => texts.map((one) => Buffer.from(one));
   for (const fitting of [['data: 1234'], ['data: ', '1234'], ['data: 12345\n\ndata: 6789']])
     expect(await rewritten(chunks(...fitting), 10)).toBe(fitting.join(''));
@@ -106,7 +106,7 @@ test('a stream fails at an event of more bytes than the limit, however many chun
     await expect(rewritten(chunks(...large), 10)).rejects.toThrow('more than 10 bytes');
 });
 
-test('a message that is replaced contains no line separator that Python splits at', async () => {
+test('a rewritten message contains no line separator at which Python splits lines', async () => {
   const sent = 'data: {"id":"\\u0085\\u2028\\u2029","requestState":1}\n\n';
   expect(await rewritten([Buffer.from(sent)])).toBe(sent);
 });

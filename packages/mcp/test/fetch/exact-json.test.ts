@@ -19,7 +19,7 @@ const { json } = fc.letrec<{ json: string }>((tie) => ({
   ),
 }));
 
-test('integers of any size survive parsing and printing, and texts that look like them', () => {
+test('integers of any size, and strings that look like integers, survive parsing and printing', () => {
   fc.assert(
     fc.property(json, (sent) => {
       expect(printExactly(parseExactly(sent))).toBe(sent);
@@ -42,13 +42,13 @@ test.each([
 });
 
 test.each(['1e400', '-1E+400', '[1e0000000000400]', '1'.repeat(5_000), '{1234567890123456:1}', '{"a":}'])(
-  '%s is not JSON that a double holds',
+  '%s is rejected, as invalid JSON or as a number that no double holds',
   (sent) => {
     expect(() => parseExactly(sent)).toThrow(SyntaxError);
   },
 );
 
-test('a text cannot be mistaken for an integer', () => {
+test('a string is never mistaken for an integer', () => {
   const sent = '["0b6e9c1e-8f7a-4c55-9a55-111111111111-12345678901234567890",12345678901234567890]';
   expect(printExactly(parseExactly(sent))).toBe(sent);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatheredBytes } from '../../src/fetch/gathered-bytes.ts';
 
-test('the bytes of all parts are gathered in their order, and what was returned before does not change', () => {
+test('the bytes of all parts are gathered in order, and bytes that were returned earlier do not change', () => {
   const gathered = new GatheredBytes();
   expect([gathered.size, gathered.bytes]).toEqual([0, new Uint8Array()]);
   const parts = ['a', '', 'bc', 'd', 'efghijkl', 'm'].map((text) => new TextEncoder().encode(text));
@@ -21,7 +21,7 @@ test('the bytes of all parts are gathered in their order, and what was returned 
   expect(gathered.size).toBe(13);
 });
 
-test('many parts of one byte take at most twice the memory of their bytes', () => {
+test('many one-byte parts take at most twice as much memory as their bytes', () => {
   const gathered = new GatheredBytes();
   const add = (count: number): ArrayBufferLike => {
     for (let part = 0; part < count; part += 1) gathered.add(new Uint8Array([gathered.size % 256]));

@@ -81,7 +81,7 @@ test.each([
     'Unsupported Media Type: Content-Encoding must be identity',
   ],
   ['a large body', { options: { maxRequestBytes: 9 } }, 413, 'Payload Too Large: Request body must not exceed 9 bytes'],
-])('%s is answered with its status, and not reported', async (_name, settings, status, reason) => {
+])('%s is answered with the matching status, and not reported', async (_name, settings, status, reason) => {
   const outcome = await exchanged(CALL, '', settings);
   expect([outcome.status, outcome.text, outcome.errors, outcome.got]).toEqual([status, refused(reason), [], []]);
 });
@@ -105,13 +105,13 @@ describe('a state of a client', () => {
     },
   );
 
-  test.each([[undefined], [null]])('a state of a client is absent if it is %s', async (state) => {
+  test.each([[undefined], [null]])('a state of a client counts as absent if it is %s', async (state) => {
     const { got, text, errors } = await exchanged(withState(READ, state));
     expect(await got[0]?.json()).toEqual(READ);
     expect([text, errors]).toEqual([answered({}), []]);
   });
 
-  test.each([[undefined], [null]])('a state of a client is absent if params is %s', async (params) => {
+  test.each([[undefined], [null]])('a state of a client counts as absent if params is %s', async (params) => {
     const { got, errors } = await exchanged({ ...CALL, params });
     expect(await got[0]?.json()).toEqual(JSON.parse(JSON.stringify({ ...CALL, params })));
     expect(errors).toEqual([]);
@@ -127,7 +127,7 @@ describe('a state of a client', () => {
     expect(got).toEqual([]);
   });
 
-  test('a state is not refused, and no text of the error is sent, if the client leaves while it is verified', async () => {
+  test('if a client leaves while its state is verified, nothing is refused and no error text is sent', async () => {
     const leaving = new AbortController();
     const bindPrincipal = () => {
       leaving.abort(Object.assign(new Error('secret'), { code: 5 }));
@@ -154,14 +154,14 @@ describe('the answer to a call', () => {
     ['that is a number', ' 5'],
     ['that is a batch', '[ {"jsonrpc":"2.0","id":1,"result":{}}, {"jsonrpc":"2.0","id":2,"result":{}} ]'],
     ['that is not JSON', 'not JSON'],
-  ])('an answer %s leaves byte for byte, with its headers', async (_name, answer) => {
+  ])('an answer %s is sent byte for byte, with its headers', async (_name, answer) => {
     const headers = { ...JSON_TYPE, etag: 'E' };
     const { text, response, errors } = await exchanged(CALL, new Response(answer, { headers, status: 201 }));
     expect([text, response.headers.get('etag'), response.status, errors]).toEqual([answer, 'E', 201, []]);
   });
 
   test.each(['application/json', 'Application/JSON ; charset=utf-8', 'application/vnd.mcp+json'])(
-    'an answer of the type %s is sealed, and headers that no longer fit are left out',
+    'the state in an answer of the type %s is sealed, and headers that no longer match the answer are dropped',
     async (type) => {
       const stale = { etag: 'E', 'content-digest': 'D', 'content-length': '9' };
       const headers = { ...stale, 'content-type': type, 'x-of-its': 'own' };
@@ -177,7 +177,7 @@ describe('the answer to a call', () => {
     ['for another id', answered(ASKED, 2), replaced(2), 'unsealed'],
     ['of two results', answered({}).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`), answered({}), ''],
     ['that is cut off', answered(ASKED).slice(0, -3), replaced(), 'cannot be read'],
-  ])('the answer to a call %s leaves without a state', async (_name, answer, text, reported) => {
+  ])('the answer to a call %s is sent without a state', async (_name, answer, text, reported) => {
     const outcome = await exchanged(CALL, answer);
     expect(outcome.text).toBe(text);
     expect(outcome.errors.join()).toContain(reported);
@@ -185,7 +185,7 @@ describe('the answer to a call', () => {
     expect(outcome.events).toEqual(reported === 'unsealed' ? [event] : []);
   });
 
-  test('an answer may have as many bytes as the limit, and is replaced beyond it', async () => {
+  test('an answer of as many bytes as the limit is sent, and a longer one is replaced', async () => {
     const answer = answered({ a: 1 });
     const limit = (maxResponseBytes: number) => exchanged(CALL, answer, { options: { maxResponseBytes } });
     expect((await limit(answer.length)).text).toBe(answer);
@@ -210,7 +210,7 @@ describe('the answer to a call', () => {
 });
 
 describe('the answer to another request', () => {
-  test('an answer to another request is replaced if it has a state, with status 500 if it cannot be read', async () => {
+  test('an answer to another request is replaced if it has a state or, with status 500, is unreadable', async () => {
     expect((await exchanged(PING, answered(ASKED))).text).toBe(replaced());
     const { text, status, errors } = await exchanged(PING, answered(ASKED).slice(0, -3));
     expect([text, status]).toEqual([replaced(null), 500]);
@@ -219,7 +219,7 @@ describe('the answer to another request', () => {
     ]);
   });
 
-  test('an event without JSON that names a state is replaced, and a stream without a body left alone', async () => {
+  test('an event that names a state but is not JSON is replaced, but a stream without a body is not', async () => {
     const events = new Response('data: {"requestState":\n\n', { headers: EVENTS_TYPE });
     const { text, errors } = await exchanged('', events, { method: 'GET' });
     expect(text).toBe(`data: ${replaced(null)}\n\n`);
@@ -233,7 +233,7 @@ describe('the answer to another request', () => {
     ['a batch with one message', [{ a: 1 }, PING], null],
     ['a batch with a call without a state', [PING, CALL], null],
     ['JSON of another kind', { a: 1 }, 'gzip'],
-  ])('an answer may be compressed only for requests without MCP: %s', async (_name, sent, encoding) => {
+  ])('accept-encoding reaches the handler only with requests that are not MCP: %s', async (_name, sent, encoding) => {
     const { got } = await exchanged(sent, '{}', { headers: { 'accept-encoding': 'gzip' } });
     expect(got[0]?.headers.get('accept-encoding')).toBe(encoding);
   });
@@ -254,7 +254,7 @@ describe('bindPrincipal', () => {
     ['an object without a client', {}, Object({ name: 'ada' }), false],
     ['an array', {}, Object(['ada']), false],
   ])(
-    'bindPrincipal may return %s: with the policy %j, the state for %j is sealed: %s',
+    'if bindPrincipal returns %s under the policy %j, the state for %j is sealed: %s',
     async (_name, policy, principal, isSealed) => {
       const { text } = await exchanged(CALL, answered(ASKED), {
         policy,
@@ -265,7 +265,7 @@ describe('bindPrincipal', () => {
     },
   );
 
-  test('bindPrincipal is called once for a request that carries a state and is answered with one', async () => {
+  test('bindPrincipal is called only once for a request that carries a state and gets a new state', async () => {
     let calls = 0;
     const bindPrincipal = () => {
       calls += 1;
@@ -276,12 +276,12 @@ describe('bindPrincipal', () => {
     expect([text.includes('"requestState":"v1.'), calls]).toEqual([true, 1]);
   });
 
-  test('bindPrincipal may be null, for states that belong to no user', async () => {
+  test('with null as bindPrincipal, states that belong to no user are sealed', async () => {
     const { text } = await exchanged(CALL, answered(ASKED), { options: { bindPrincipal: null } });
     expect(text).toContain('"requestState":"v1.');
   });
 
-  test('a bindPrincipal that fails is reported with the class of its error', async () => {
+  test('the failure of bindPrincipal is reported with the class of its error', async () => {
     const bindPrincipal = async () => Promise.reject(new RangeError('secret'));
     const { text, errors } = await exchanged(CALL, answered(ASKED), { bindPrincipal });
     expect(text).toBe(replaced());
@@ -316,6 +316,6 @@ test.each([
   [{ jsonrpc: '2.0', method: 'ping' }, true],
   [{ a: 1 }, false],
   [5, false],
-])('%j is a message of JSON-RPC: %s', (value, isOne) => {
+])('%j is a JSON-RPC message: %s', (value, isOne) => {
   expect(isRpc(value)).toBe(isOne);
 });

@@ -58,7 +58,7 @@ describe('the lenient reader', () => {
     expect(isMisleading(message)).toBe(misleading);
   });
 
-  test('a name of more than 100 characters is not folded, which could take hours, unless a zero character ends it before', () => {
+  test('a name of over 100 characters, which could take hours, is not folded unless a NUL ends it earlier', () => {
     const spelled = (length: number): string => `request${'-'.repeat(length - 12)}State`;
     expect(isMisleading({ params: { [spelled(100)]: 'a' } })).toBe(true);
     expect(isMisleading({ params: { [spelled(101)]: 'a' } })).toBe(false);

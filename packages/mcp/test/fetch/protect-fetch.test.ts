@@ -89,7 +89,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     });
   });
 
-  test('refuses states of requests without a subject under requireSubject, in both directions', async () => {
+  test('under requireSubject, refuses states of requests without a subject in both directions', async () => {
     await using lenient = await serveProtected(plainHandler(mode));
     await using served = await serveProtected(plainHandler(mode), { requireSubject: true });
     const requestState = tokenOf(Object(await lenient.ask(REFUND, { user: '' })));
@@ -101,7 +101,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     ]);
   });
 
-  test('seals no state for a token that bindPrincipal rejects, and sends nothing of the error', async () => {
+  test('seals no state for an access token that bindPrincipal rejects, and sends nothing of the error', async () => {
     const bindPrincipal = async () => await Promise.reject(new Error('the secret of the verifier'));
     await using served = await serveProtected(plainHandler(mode), {}, { bindPrincipal });
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
@@ -127,7 +127,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     expect(seen[1]).toEqual({ state: undefined, answers: undefined });
   });
 
-  test('marks a resource that depends on a state as not to be cached', async () => {
+  test('marks a resource that depends on a state as not cacheable', async () => {
     await using served = await serveProtected(plainHandler(mode));
     const asked = { method: 'resources/read' };
     const requestState = tokenOf(Object(await served.ask({ uri: 'note:7' }, asked)));
@@ -137,7 +137,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
   });
 });
 
-test('protectFetch and protectRequestState accept the tokens of each other', async () => {
+test('protectFetch and protectRequestState accept each other’s tokens', async () => {
   const security = new RequestStateSecurity({ codec, requireSubject: true });
   await using wrapped = await serveProtected(plainHandler('json'), { requireSubject: true });
   await using attached = await serveHttp(() => {
@@ -302,7 +302,7 @@ describe('a request that tries to bypass the boundary', () => {
     expect(served.errors).toHaveLength(1);
   });
 
-  test('the handler gets the checked one of two members with one name', async () => {
+  test('of two members with the same name, the handler gets the one that was checked', async () => {
     await using served = await serveProtected(echo);
     const raw = sent.replace('"method"', '"method":"tools/call","method":"ping","other"');
     const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
@@ -386,7 +386,7 @@ describe('an answer with a state that cannot be bound', () => {
   test.each([
     ['JSON', json],
     ['an event', events],
-  ])('null for a state in %s is left out', async (_name, answer) => {
+  ])('a state of null in %s is left out', async (_name, answer) => {
     await using served = await serveProtected(answering(() => answer(result({ ...ASKED, requestState: null }))));
     const { requestState: _, ...asked } = ASKED;
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: expect.anything(), result: asked });
@@ -396,7 +396,7 @@ describe('an answer with a state that cannot be bound', () => {
   test.each([
     ['JSON', json],
     ['an event', events],
-  ])('the client gets the checked one of two results in %s', async (_name, answer) => {
+  ])('of two results in %s, the client gets the one that was checked', async (_name, answer) => {
     const twice = result({ ok: true }).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`);
     await using served = await serveProtected(answering(() => answer(twice)));
     const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: REFUND });
@@ -420,7 +420,7 @@ describe('an answer with a state that cannot be bound', () => {
 });
 
 describe('sizes and streams', () => {
-  test('a JSON body of the largest size is read, and one more byte is refused with status 413', async () => {
+  test('a JSON body of the largest size is read, and a longer one is refused with status 413', async () => {
     const handler = answering(async (request) => Response.json({ read: (await request.text()).length }));
     await using served = await serveProtected(handler, {}, { maxRequestBytes: 100_000 });
     const body = (length: number): string => `{"a":"${'x'.repeat(length - 8)}"}`;
@@ -470,7 +470,7 @@ describe('sizes and streams', () => {
     expect(served.errors).toEqual(['requestState: a response has more than 1000 bytes']);
   });
 
-  test('an event leaves when it is complete, and a client that leaves cancels the stream of the handler', async () => {
+  test('an event is sent once it is complete, and a client that leaves cancels the stream of the handler', async () => {
     const cancelled = gate();
     const headers = { 'content-type': 'text/event-stream' };
     const body = () =>
@@ -536,7 +536,7 @@ describe('routes without MCP', () => {
         }),
     ],
     ['nothing', () => new Response(null, { status: 204 })],
-  ])('%s is answered byte for byte', async (_name, answer) => {
+  ])('the answer to %s is passed on byte for byte', async (_name, answer) => {
     const ofIts = (response: Response): Response => {
       response.headers.set('x-of-its', 'own');
       return response;
@@ -566,7 +566,7 @@ describe('routes without MCP', () => {
     expect(await response.text()).toBe(`${body.length} yes ${body}`);
   });
 
-  test('further arguments and the access token on the request reach the handler', async () => {
+  test('additional arguments, and the access token of the request, reach the handler', async () => {
     const security = new RequestStateSecurity({ codec });
     const handle = protectFetch(
       (request: Request, env: { readonly name: string }) =>
@@ -624,7 +624,7 @@ describe('options that protectFetch rejects', () => {
     expect(make).toThrow(message);
   });
 
-  test('bindPrincipal may be left out if the policy has null', async () => {
+  test('bindPrincipal can be left out if the policy has null for it', async () => {
     const nobody = new RequestStateSecurity({ codec, bindPrincipal: null });
     const handle = protectFetch(handler, nobody, { audience: null });
     expect((await handle(new Request('http://127.0.0.1/'))).status).toBe(405);

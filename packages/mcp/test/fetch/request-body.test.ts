@@ -52,7 +52,7 @@ describe('a body', () => {
     expect(read.kind === 'other' && (await read.request.text())).toBe(` ${text}more`);
   });
 
-  test('a body that is streamed is cancelled with the reason of the handler', async () => {
+  test('a streamed body is cancelled with the reason that the handler gives', async () => {
     const { request, seen } = arriving(['a=1', 'more']);
     const read = await readRequestBody(request, 2);
     if (read.kind === 'other') await read.request.body?.cancel('no interest');
@@ -64,7 +64,7 @@ describe('a body', () => {
     ['{', '11', 'refused', 1],
     ['a', '11', 'other', 1],
   ])(
-    'a body that begins with %j and has the content-length %s, of at most 10, is %s',
+    'under a limit of 10 bytes, a body that begins with %j and has the content-length %s is %s',
     async (first, length, kind, chunks) => {
       const { request, seen } = arriving([first, '"a"', ':1}'], { 'content-length': length });
       expect((await readRequestBody(request, 10)).kind).toBe(kind);

@@ -65,7 +65,7 @@ describe.each(variants)('a server hosted by %s', (name, host) => {
     expect(JSON.parse(forged.text).error).toEqual(REFUSED);
   });
 
-  test('a body parser whose result is not passed on makes the call fail, and no handler runs', async () => {
+  test('if the result of a body parser is not passed on, the call fails and no handler runs', async () => {
     await using desk = await open(host, 'not handed on');
     // The adapters for node:http find a consumed stream; a web-standard request that was read cannot be cloned.
     expect((await post(desk.origin, asModern(REFUND))).status).toBe(name === 'Hono' ? 500 : 400);
@@ -86,7 +86,7 @@ describe.each(variants)('a server hosted by %s', (name, host) => {
       expect(desk.told).toEqual([]);
     });
 
-    test('a client that negotiates falls back to 2025-11-25, and is asked within its session', async () => {
+    test('a client that negotiates falls back to 2025-11-25, and is asked for input within its session', async () => {
       await using desk = await open(host);
       const client = new Client(
         { name: 'guest', version: '1.0.0' },

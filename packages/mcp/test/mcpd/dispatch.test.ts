@@ -107,7 +107,7 @@ describe('createMcpdRequestStateSecurity', () => {
       'alice',
     ],
     ['huge', () => 'x'.repeat(300_000), 'alice'],
-  ])('%s: the handler runs as on the first round, without the input responses', async (_name, tokenFor, user) => {
+  ])('%s: the handler runs as in the first round, without the input responses', async (_name, tokenFor, user) => {
     const token = tokenOf(await call({}));
     const answer = await call({ requestState: tokenFor(token), inputResponses: YES }, user);
     expect(peer.decode(tokenOf(answer), { ...alice, subject: user })).toBe('asked:A1');
@@ -126,7 +126,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('an empty state is not sent, while mcp.d sends one in plaintext', async () => {
+  test('sends no empty state, whereas mcp.d sends it in plaintext', async () => {
     const { result } = await call({ name: 'empty', arguments: {} });
     expect(result).toMatchObject({ resultType: 'input_required' });
     expect(result).not.toHaveProperty('requestState');
@@ -138,7 +138,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'state too large' }]);
   });
 
-  test('accepts no token and seals none for a subject that cannot be determined or bound', async () => {
+  test('neither accepts nor seals a token for a subject that cannot be determined or bound', async () => {
     const failing = createMcpdRequestStateSecurity({
       ...options,
       subject: (ctx) => {
@@ -166,7 +166,7 @@ describe('createMcpdRequestStateSecurity', () => {
     ]);
   });
 
-  test('uses the empty subject for a request without one, over HTTP and other transports', async () => {
+  test('binds a request without a subject to the empty subject, over HTTP and other transports', async () => {
     const token = tokenOf(await http.call('tools/call', ORDER));
     expect(peer.decode(token, { ...alice, subject: '' })).toBe('asked:A1');
     expect(textOf(await http.call('tools/call', { ...ORDER, requestState: token }))).toBe('asked:A1');
@@ -175,7 +175,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toEqual([]);
   });
 
-  test('seals nothing for a request whose name is not a text', async () => {
+  test('seals nothing for a request whose name is not a string', async () => {
     const { error } = await answerOf(fallback({}), { method: 'tools/call', params: { name: 5 } });
     expect(error).toEqual(NOT_SEALED);
     expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'request binding' }]);
@@ -213,7 +213,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events.map((event) => event.reason)).toEqual(['state too large', 'state too large']);
   });
 
-  test('signs as servers of June 2026 with that revision', async () => {
+  test('signs with revision 2026-06 as the servers of June 2026 did', async () => {
     const signed = { mode: 'signed', revision: '2026-06' } as const;
     const { result } = await answerOf(fallback(signed), { method: 'tools/call', params: { name: 'refund' } });
     const token: string = Object(result).requestState;
@@ -226,7 +226,7 @@ describe('createMcpdRequestStateSecurity', () => {
   test.each<[string, (codec: KmsCodec) => object]>([
     ['codec', (codec) => ({ key: undefined, codec })],
     ['alsoAccept', (codec) => ({ alsoAccept: codec })],
-  ])('accepts a token of a ring key that this server has not read yet, from a ring in %s', async (_name, over) => {
+  ])('accepts a token from a ring in %s whose key this server has not read yet', async (_name, over) => {
     await using fleet = new Fleet(1_795_000_000_000);
     const [ahead, late] = [await fleet.member(), await fleet.member()];
     const common = { ...options, key: undefined, clock: fleet.clock, ttlSeconds: ahead.tokenLifetimeSeconds };

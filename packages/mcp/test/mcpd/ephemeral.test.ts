@@ -21,7 +21,7 @@ test('createMcpdRequestStateCodec rejects an empty key, and names the option tha
   expect(() => Reflect.apply(createMcpdRequestStateCodec, undefined, [wrong])).toThrow(TypeError);
 });
 
-test('createMcpdRequestStateCodec replaces an empty key with allowEphemeral, and emits one process warning', async () => {
+test('with allowEphemeral, createMcpdRequestStateCodec replaces an empty key and emits one warning', async () => {
   const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   // Load the module again, as in a process that has not warned yet.
   vi.resetModules();
@@ -38,7 +38,7 @@ test('createMcpdRequestStateCodec replaces an empty key with allowEphemeral, and
   expect(createMcpdRequestStateSecurity({ key: '', allowEphemeral: true })).toBeInstanceOf(RequestStateSecurity);
 });
 
-test('createMcpdRequestStateCodec uses a key that is not empty with allowEphemeral', () => {
+test('with allowEphemeral, createMcpdRequestStateCodec still uses a key that is not empty', () => {
   const key = 'k'.repeat(32);
   const [one, other] = [
     createMcpdRequestStateCodec({ key, allowEphemeral: true }),

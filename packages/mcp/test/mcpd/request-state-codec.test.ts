@@ -68,7 +68,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     fc.assert(round, { numRuns: 300 });
   });
 
-  test('decode returns null for every other text: damaged, cut, re-encoded, of the other mode or another key (F18, F19, F24)', () => {
+  test('decode returns null for a damaged, cut or re-encoded token, or another mode or key (F18, F19, F24)', () => {
     const token = states.encode('{"step":1}', alice);
     for (let at = 0; at < token.length; at++) {
       for (const damaged of [
@@ -110,7 +110,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     }
   });
 
-  test('decode returns null for a token over 256 KiB without decoding it, and encode makes none (F30)', () => {
+  test('decode returns null for a token over 256 KiB without decoding it, and encode makes no such token (F30)', () => {
     expect(states.decode(`v1${mode === 'signed' ? '' : 'e'}.${'A'.repeat(10_000_000)}`, alice)).toBe(null);
     expect(() => states.encode('x'.repeat(200_000), alice)).toThrow(RangeError);
   });
@@ -137,7 +137,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
   });
 
-  test('every member of a ring accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
+  test('every member of a ring accepts tokens throughout a rotation, and refuses tokens of revoked keys', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member('reader')];
     const options = { mode, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
@@ -166,7 +166,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     expect(ours?.decode(peers?.encode('2', alice) ?? '', alice)).toBe('2');
   });
 
-  test('a token of a key that this member has not read yet triggers a read of the ring', async () => {
+  test('a token sealed with a key that this member has not read yet triggers a read of the ring', async () => {
     await using fleet = new Fleet(NOW);
     const [a, late] = [await fleet.member(), await fleet.member()];
     const ahead = createMcpdRequestStateCodec({ mode, clock: fleet.clock, codec: a });
@@ -231,7 +231,7 @@ test('a token that is accepted triggers no read of the ring', async () => {
   expect(fleet.reads - before).toBe(3);
 });
 
-test('a token of 262 144 characters is made and accepted, and a longer one is not made (F30)', () => {
+test('encode makes and decode accepts a token of 262 144 characters, and encode makes no longer one (F30)', () => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
   // The rest of a token beside the state; 262 140 characters of base64url leave this.
   const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
@@ -249,7 +249,7 @@ describe('revisions of mcp.d’s signed format', () => {
   // A client that may choose its subject reads this tag in its own token. It is the June revision's MAC of the payload.
   const forged = `v1.${Buffer.from(payload).toString('base64url')}.${Buffer.from(tagOf(payload), 'hex').toString('base64url')}`;
 
-  test('a forged MAC of the June revision is refused by the current one', () => {
+  test('the current revision refuses a MAC that can be forged in the June revision', () => {
     expect(forged).toBe(signedUnder(bindKey(), payload));
     const [june, current] = (['2026-06', 'current'] as const).map((revision) =>
       createMcpdRequestStateCodec({ key: KEY, revision, clock }),
@@ -276,7 +276,7 @@ describe('revisions of mcp.d’s signed format', () => {
     expect(june.decode(june.encode('1', { subject }), { subject })).toBe('1');
   });
 
-  test('the June revision accepts tokens of both revisions, and a ring has only the current one', async () => {
+  test('the June revision accepts tokens of both revisions, but a ring has only the current revision', async () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     expect(june.decode(createMcpdRequestStateCodec({ key: KEY, clock }).encode('1', alice), alice)).toBe('1');
     await using fleet = new Fleet(NOW);
@@ -284,7 +284,7 @@ describe('revisions of mcp.d’s signed format', () => {
     expect(() => createMcpdRequestStateCodec({ codec, revision: '2026-06' })).toThrow(TypeError);
   });
 
-  test('decode returns null for an authentic token over 256 KiB too (F30)', () => {
+  test('decode returns null even for an authentic token over 256 KiB (F30)', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const tokenOf = (length: number) =>
       signedUnder(bindKey(), JSON.stringify({ b: tagOf('alice'), exp, s: 'x'.repeat(length) }));
@@ -346,7 +346,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
 
-  test('a key together with a codec is rejected, and so is an invalid alsoAccept', async () => {
+  test('a key together with a codec, or an invalid alsoAccept, is rejected', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     expect(() => untyped({ key: KEY, codec })).toThrow('give either key or codec, not both');
@@ -360,7 +360,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
     expect(() => createMcpdRequestStateCodec({ codec, ttlSeconds })).toThrow(RangeError);
   });
 
-  test('the options have the defaults of mcp.d: signed, bound to the subject', () => {
+  test('the options have the same defaults as in mcp.d: signed tokens, bound to the subject', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', alice);
     expect(token).toMatch(/^v1\./);

@@ -67,7 +67,7 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
     expect([under(vector.wire), under(ours)]).toEqual([vector.wire, ours]);
   });
 
-  test.each(titled)('$title: the current revision accepts it only if it is encrypted', (vector) => {
+  test.each(titled)('$title: the current revision accepts the token only if it is encrypted', (vector) => {
     const who = { subject: vector.subject, target: vector.tool };
     const opened = codecOf(vector, 'current').decode(vector.wire, who);
     expect(opened).toBe(vector.mode === 'signed' ? null : vector.state);

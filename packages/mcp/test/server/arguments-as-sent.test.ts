@@ -108,7 +108,7 @@ describe('a first round is bound to the arguments as sent (F49)', () => {
     expect(events.map(({ reason }) => reason)).toEqual(['request binding']);
   });
 
-  test('mcp.d’s formats are bound to the name as sent', async () => {
+  test('tokens in mcp.d’s format are bound to the name of the tool as sent', async () => {
     const events: RejectEvent[] = [];
     const security = createMcpdRequestStateSecurity({
       key: KEY,

@@ -122,7 +122,7 @@ describe('protectRequestState rejects a server that is already in use', () => {
     expect(protectRequestState(server, security, { defaultAudience: null })).toBe(server);
   });
 
-  test('createProtectedMcpServer answers announced lists without entries', async () => {
+  test('createProtectedMcpServer answers list requests for announced capabilities that have no entries', async () => {
     const capabilities = { tools: {}, prompts: { listChanged: false }, resources: {}, logging: {} };
     await using http = await serveHttp(() =>
       createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: { capabilities } }),
@@ -232,7 +232,7 @@ describe('handlers are guarded however they are registered', () => {
     expect((await http.call('tools/call', other)).error).toEqual(REFUSED);
   });
 
-  test('a fallback handler from before the protection is guarded, and one that is not a function is left alone', async () => {
+  test('a fallback handler that was set before protection is guarded, and a missing one stays missing', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = new Server(INFO);
@@ -341,7 +341,7 @@ describe('the check at the transport', () => {
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
   });
 
-  test('keeps the transport the same object, of the same class', async () => {
+  test('leaves the transport the same object of the same class', async () => {
     const { security } = watched();
     const server = refundServer(security);
     const [, transport] = InMemoryTransport.createLinkedPair();
@@ -350,7 +350,7 @@ describe('the check at the transport', () => {
     expect(transport).toBeInstanceOf(InMemoryTransport);
   });
 
-  test('removes the mark of a token each time it is sent, and remembers nothing (F23)', async () => {
+  test('removes the mark of a token each time the token is sent, and keeps no record of it (F23)', async () => {
     const left: unknown[] = [];
     let trips = 0;
     const transport = { send: async (message: unknown) => void left.push(message), start: async () => {} };
@@ -545,9 +545,9 @@ describe('a client of a 2025 revision', () => {
   });
 });
 
-describe('a client that disconnects runs no handler', () => {
+describe('no handler runs for a client that disconnects', () => {
   test.each(['codec.prepare', 'the single-use store'])(
-    'a client that disconnects while %s is awaited runs no handler',
+    'no handler runs for a client that disconnects while %s is awaited',
     async (where) => {
       const [reached, released] = [gate(), gate()];
       const wait = async () => {
@@ -599,7 +599,7 @@ describe('a client that disconnects runs no handler', () => {
 });
 
 describe('the CommonJS build of the SDK', () => {
-  test('a server of the CommonJS build is protected, and refuses the same tokens', async () => {
+  test('a server of the CommonJS build is protected, and refuses a malformed token', async () => {
     const cjs: typeof import('@modelcontextprotocol/server') = createRequire(import.meta.url)(
       '@modelcontextprotocol/server',
     );
@@ -682,7 +682,7 @@ describe('the user’s own verify hook', () => {
 });
 
 describe('a server for each HTTP request, with one policy', () => {
-  test('accepts the state of one request in the server of the next, with the official client', async () => {
+  test('accepts the state that the server of the previous request sealed, with the official client', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     let servers = 0;
@@ -761,7 +761,7 @@ describe('caching', () => {
 
 describe('a state that is not a string', () => {
   test.each([[{ a: 1 }], [5], [null], [true], [['x']]])(
-    '%j from a handler is not sent, to clients of both revisions',
+    '%j from a handler is not sent to clients of either revision',
     async (state) => {
       const { security, events } = watched();
       const make = () => {

@@ -31,7 +31,7 @@ describe('authInfoOf', () => {
     [{ sub: '' }, '["unknown",null,""]'],
     [{ client_id: 'c', iss: '', sub: null }, '["c","",null]'],
     [JSON.parse('{"__proto__":{"sub":"admin"}}'), '["unknown",null,null]'],
-  ])('gives the principal of %j the text %s', (claims, text) => {
+  ])('represents the principal of %j as %s', (claims, text) => {
     expect(principalOf(claims)).toBe(text);
   });
 

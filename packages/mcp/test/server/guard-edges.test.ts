@@ -97,7 +97,7 @@ describe('a guard', () => {
     expect(await guarded().run({ wire: null, handle: () => result })).toBe(result);
   });
 
-  test('nothing is sealed, and no refusal reported, after the client disconnected', async () => {
+  test('nothing is sealed, and no refusal is reported, after the client disconnects', async () => {
     const { run, sealed, rejected } = guarded();
     const leaving = new AbortController();
     const handle = () => {
@@ -174,7 +174,7 @@ describe('a handler with three arguments', () => {
   });
 });
 
-test('a refusal is reported once without onReject, and answered without onerror', async () => {
+test('a refusal is reported once even without onReject, and answered even without onerror', async () => {
   const request = { method: 'tools/call', params: { name: 't', requestState: 'forged' } };
   const told: string[] = [];
   const server = protectedServer();
@@ -204,7 +204,7 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
   const subsets = Array.from({ length: 8 }, (_, bits) => names.filter((_name, bit) => (bits & (1 << bit)) !== 0));
 
   test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))(
-    'the announced capabilities are the capabilities of the class for %s',
+    'the announced capabilities are those that the class announces for %s',
     (_name, subset) => {
       const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
       const options = { capabilities: { ...capabilities, logging: {} } };
@@ -266,7 +266,7 @@ describe('watch', () => {
     expect([trips.length, later.length]).toEqual([2, 1]);
   });
 
-  test('answers with an error in place of a state that is not a marked text', async () => {
+  test('sends an error in place of a state that is not a marked string', async () => {
     const { trips, watcher, transport } = wired();
     const watched = transport();
     watch(watched, watcher);

@@ -35,7 +35,7 @@ describe('requireSubject', () => {
     expect(reasons(echoed)).toEqual(['principal binding error']);
   });
 
-  test('refuses the state of a request without a user for a user, and the reverse', async () => {
+  test('refuses a state that was sealed without a user in a request with a user', async () => {
     const made = await exchange(CALL, { codec }, undefined, ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     expect(reasons(await exchange({ ...CALL, params }, options, signedIn('ada')))).toEqual(['principal drift']);

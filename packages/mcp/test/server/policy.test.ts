@@ -188,7 +188,7 @@ const context = (http: object | undefined) => Object({ http });
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 
 describe('the principal of a token', () => {
-  test('alice’s token is refused from bob and without a principal, and a token without a principal from alice', async () => {
+  test('alice’s token is refused for bob and without a principal, and one without a principal for alice', async () => {
     await using at = await desk({});
     const [alices, nobodys] = [await mint(at, 'alice'), await mint(at)];
     const echo = (requestState: string, user?: string) =>
@@ -200,7 +200,7 @@ describe('the principal of a token', () => {
     expect(reasons(at)).toEqual(['principal', 'principal drift', 'principal drift']);
   });
 
-  test('authenticatedPrincipal returns the text of the Python SDK, without a subject the client, and refuses other types', () => {
+  test('authenticatedPrincipal returns the same text as the Python SDK, and refuses other types of claims', () => {
     const of = (extra: object | undefined, clientId: unknown = 'web') =>
       authenticatedPrincipal(context({ authInfo: { clientId, ...(extra === undefined ? {} : { extra }) } }));
     expect(authenticatedPrincipal(context(undefined))).toBe(null);
@@ -321,7 +321,7 @@ function store() {
 }
 
 describe('single use', () => {
-  test('a token is redeemed once across the fleet, until exp and the skew are over', async () => {
+  test('a token can be redeemed once across the fleet, and its claim lasts until exp plus the skew', async () => {
     const shared = store();
     const wallMs = 1_795_000_000_000;
     const options = { singleUse: shared, clock: clockAt(wallMs) };
@@ -359,7 +359,7 @@ describe('single use', () => {
     ['is down', new Error('canary-connection-string')],
     ['answers with anything but true', 1],
     ['answers null', null],
-  ])('a store that %s refuses the token, also with re-elicit', async (_name, failure) => {
+  ])('a token is refused if the store %s, even with re-elicit', async (_name, failure) => {
     const shared = store();
     await using at = await desk({ singleUse: shared, onInvalid: 're-elicit' });
     const requestState = await mint(at);
@@ -472,7 +472,7 @@ describe('codecs', () => {
     },
   );
 
-  test('prepare is awaited with the token before unseal, and only for a token', async () => {
+  test('prepare is called with the token and awaited before unseal, and not called without a token', async () => {
     const order: unknown[] = [];
     const prepared = codecOf({
       prepare: async (token: string, { signal }: { signal: AbortSignal }) => {

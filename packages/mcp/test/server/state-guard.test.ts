@@ -67,7 +67,7 @@ test('a token that is not verified because the client disconnected is not report
   expect(told).toEqual([]);
 });
 
-test('the event for a sealed state is emitted if there is a token', async () => {
+test('the event for a sealed state is emitted only if sealing returns a token', async () => {
   expect(await guardOf({ seal: () => undefined }).seal(requestOf(), '', undefined)).toBe(undefined);
   expect(told).toEqual([]);
   expect(await guardOf({ seal: () => 'token' }).seal(requestOf(), 'x', undefined)).toBe('token');

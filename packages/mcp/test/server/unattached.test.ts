@@ -75,7 +75,7 @@ describe('the warning for a policy that protects no server', () => {
       (mcp, security) => mcp.protectRequestState(new Server({ name: 'desk', version: '1.0.0' }), security, NOBODY),
     ],
     ['protectFetch', (mcp, security) => mcp.protectFetch(handler, security, { audience: null, bindPrincipal: null })],
-  ])('%s ends the wait of its policy', async (_name, protect) => {
+  ])('%s cancels the warning for its policy', async (_name, protect) => {
     const mcp = await import('../../src/index.ts');
     const security = new mcp.RequestStateSecurity({ keys: ['a key of thirty-two bytes or more, for tests'] });
     expect(vi.getTimerCount()).toBe(1);

@@ -41,8 +41,8 @@ function untyped(options: unknown): SdkCodec {
 const json = fc.jsonValue();
 const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
 
-describe('with a key, it is the codec of the TypeScript SDK', () => {
-  test('each accepts the other’s live tokens, for every payload, key and binding', async () => {
+describe('createRequestStateCodec with a key behaves like the codec of the TypeScript SDK', () => {
+  test('each codec accepts the tokens that the other mints, for every payload, key and binding', async () => {
     const round = fc.asyncProperty(
       json,
       keys,
@@ -58,7 +58,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 300 });
   });
 
-  test('both refuse the same damaged live tokens with the same reason', async () => {
+  test('damaged tokens that both codecs refuse are refused with the same reason', async () => {
     const [ours, theirs] = [createRequestStateCodec({ key: KEY, bind }), sdkCodec({ key: KEY, bind })];
     const token = await theirs.mint({ step: 1 }, alice);
     const damage = fc.tuple(fc.nat(token.length - 1), fc.nat(2), fc.string({ minLength: 1, maxLength: 3 }));
@@ -96,7 +96,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     for (const make of wrong) expect(make).toThrow(TypeError);
   });
 
-  test('a key is copied, and a string is used as its UTF-8', async () => {
+  test('a key is copied, and a string is used as its UTF-8 bytes', async () => {
     const key = randomBytes(32);
     const codec = createRequestStateCodec({ key });
     const token = await sdkCodec({ key }).mint(1);
@@ -226,7 +226,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     expect(await reasonOf(free.verify(await bound.mint(1, alice), alice))).toBe('Error: bind');
   });
 
-  test('a token is expired from the second after its last one', async () => {
+  test('a token is valid through its last second, and expired after that', async () => {
     const codec = new AesGcmRequestStateCodec([KEY]);
     const token = await createRequestStateCodec({ codec, clock, ttlSeconds: 10 }).mint(1);
     const at = (ms: number) => createRequestStateCodec({ codec, clock: clockAt(NOW + ms) }).verify(token, alice);
@@ -234,7 +234,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     expect(await reasonOf(at(11_000))).toBe('Error: expired');
   });
 
-  test('refusals of a codec are malformed or mac, and any other failure reveals nothing (F33)', async () => {
+  test('a codec’s refusals are reported as malformed or mac, and any other failure reveals nothing (F33)', async () => {
     const canary = Object.assign(new Error('canary'), { cause: 'canary' });
     const throwing = (error: unknown) =>
       createRequestStateCodec({
@@ -263,7 +263,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
   });
 });
 
-describe('a codec of the user’s own', () => {
+describe('a user’s own codec', () => {
   const sealer = new AesGcmRequestStateCodec([KEY]);
   const codecOf = (extra: object) => ({
     seal: (payload: Uint8Array) => sealer.seal(payload),
@@ -271,7 +271,7 @@ describe('a codec of the user’s own', () => {
     ...extra,
   });
 
-  test('gets the request’s own signal in prepare, or none, and needs no context', async () => {
+  test('gets the signal of the request in prepare if there is one, and needs no context', async () => {
     const handed: unknown[] = [];
     const prepare = async (_token: string, options: object) => void handed.push(options);
     const states = untyped({ codec: codecOf({ prepare }) });
@@ -312,7 +312,7 @@ describe('a codec of the user’s own', () => {
     expect(asked).toBe(0);
   });
 
-  test('a codec may seal other payloads, and one that is not an envelope is malformed (F24)', async () => {
+  test('a codec can also seal other payloads, and a token without an envelope is malformed (F24)', async () => {
     const states = createRequestStateCodec({ codec: sealer, clock });
     const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
     const mark = 'sealring/v1/typescript\0';
@@ -322,7 +322,7 @@ describe('a codec of the user’s own', () => {
     }
   });
 
-  test('a codec may make tokens that start like signed ones, which are dispatched by their whole shape', async () => {
+  test('tokens of a codec can start like signed tokens, because dispatch depends on their whole shape', async () => {
     const moved = createRequestStateCodec({ codec: sealer, alsoAccept: KEY, clock });
     const [sealed, signed] = [await moved.mint(1), await createRequestStateCodec({ key: KEY, clock }).mint(2)];
     expect([sealed.slice(0, 3), signed.slice(0, 3)]).toEqual(['v1.', 'v1.']);
