@@ -239,7 +239,7 @@ describe('sealring probe', () => {
       const { code, stderr } = await probe(server.url, args);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: `error: the server did not answer in MCP (HTTP status ${refusal.status})\n`,
+        stderr: `error: the server did not answer with an MCP message (HTTP status ${refusal.status})\n`,
       });
     });
   });
