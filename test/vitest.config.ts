@@ -1,4 +1,5 @@
 import { defineProject } from 'vitest/config';
+import { limits } from './support/limits.ts';
 
 export default defineProject({
   test: {
@@ -7,9 +8,6 @@ export default defineProject({
     globalSetup: ['./support/moto.ts'],
     // Thousands of simulated members start. Their warnings are emitted, but not printed.
     execArgv: ['--disable-warning=SEALRING_WAITING'],
-    // What takes longer has hung: machines are slow, and other files run on the same cores.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-    expect: { poll: { timeout: 60_000 } },
+    ...limits,
   },
 });

@@ -1,4 +1,6 @@
 import { defineProject } from 'vitest/config';
+// @boundaries-ignore code that the tests of all packages share is not a package
+import { limits } from '../../test/support/limits.ts';
 
 export default defineProject({
   test: {
@@ -7,9 +9,6 @@ export default defineProject({
     // Many starts here wait. Their warnings are emitted, but not printed.
     execArgv: ['--disable-warning=SEALRING_WAITING'],
     setupFiles: ['../../test/support/fixed-seed.ts'],
-    // What takes longer has hung: machines are slow, and other files run on the same cores.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-    expect: { poll: { timeout: 60_000 } },
+    ...limits,
   },
 });

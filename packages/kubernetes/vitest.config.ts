@@ -1,12 +1,11 @@
 import { defineProject } from 'vitest/config';
+// @boundaries-ignore code that the tests of all packages share is not a package
+import { limits } from '../../test/support/limits.ts';
 
 export default defineProject({
   test: {
     name: 'kubernetes',
     include: ['test/**/*.test.ts'],
-    // What takes longer has hung: machines are slow, and other files run on the same cores.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-    expect: { poll: { timeout: 60_000 } },
+    ...limits,
   },
 });
