@@ -1,24 +1,13 @@
 import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Tests that are left out: their files, and the reason. */
 const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   cli: {
-    dashboard: 'runs the built command, where no change is active',
-    'documented-commands': 'runs the built command',
-    environment: 'runs the built command',
     folders: 'reads the source, which is another one here',
-    keeper: 'runs the built command',
-    'key-name': 'runs the built command',
-    local: 'runs the built command',
-    members: 'runs the built command',
-    migration: 'runs the built command',
-    mistakes: 'runs the built command',
-    operating: 'runs the built command',
     readme: 'reads files only',
-    settings: 'runs the built command',
-    terminal: 'runs the built command',
+    terminal: 'runs the command with an environment of its own, where no change is active',
   },
   core: {
     architecture: 'reads files only',
@@ -40,6 +29,13 @@ const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Tests of many seconds, by title: each has quicker ones beside it. */
 const SLOW = 'no .salt, nonce. repeats over|file ring: several processes';
+
+/** Packages whose tests start processes, and how many times as long they take as other tests. */
+const PATIENCE: Readonly<Record<string, number>> = { cli: 4 };
+
+export function patienceOf(name: string): number {
+  return PATIENCE[name] ?? 1;
+}
 
 /** A package with its changes, among links to everything else of the repository. */
 export interface Copy {
@@ -79,9 +75,29 @@ export function makeCopy(
   linkAll(original, root, ['.cache', '.git', 'packages']);
   linkAll(join(original, 'packages'), join(root, 'packages'), [name]);
   const own = ['src', 'test', 'package.json'];
-  linkAll(join(original, 'packages', name), folder, [...own, 'vitest.config.ts', '.turbo']);
+  const built = commandsOf(join(original, 'packages', name)).length > 0 ? ['dist'] : [];
+  linkAll(join(original, 'packages', name), folder, [...own, ...built, 'vitest.config.ts', '.turbo']);
   for (const part of own) cpSync(join(original, 'packages', name, part), join(folder, part), { recursive: true });
   for (const [file, source] of sources) writeFileSync(join(root, file), source);
+  for (const command of commandsOf(folder)) makeCommand(folder, command);
+}
+
+/** The built files of a package that its tests run as a process. */
+function commandsOf(folder: string): readonly string[] {
+  const { bin = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return Object.values<string>(bin);
+}
+
+/** In place of a built command, one that runs the copied source, and tells which changes it met. */
+function makeCommand(folder: string, command: string): void {
+  const path = join(folder, command);
+  const source = join(folder, command.replace('dist/', 'src/').replace(/js$/, 'ts'));
+  const child = fileURLToPath(new URL('child.ts', import.meta.url));
+  mkdirSync(dirname(path), { recursive: true });
+  const modules = [child, source].map(
+    (module) => `await import(${JSON.stringify(relative(dirname(path), module))});\n`,
+  );
+  writeFileSync(path, modules.join(''));
 }
 
 /** The sources that each file of tests imports, from the root of the repository. */

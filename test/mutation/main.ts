@@ -1,20 +1,22 @@
 import { type StdioOptions, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
-import { copyOf, importsOf, makeCopy, testOptions } from './copy.ts';
+import { copyOf, importsOf, makeCopy, patienceOf, testOptions } from './copy.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
 import { FIRST_PASS, isNamedLike, type Pass, type Trial, Trials } from './trials.ts';
 
-const USAGE = `Usage: npm run mutants -- [--resume] [--own] [--workers N] packages/NAME/src/FILE.ts ...
+const USAGE = `Usage: npm run mutants -- [--resume] [--own] [--sample N] [--workers N] packages/NAME/src/FILE.ts ...
 
 Breaks files of one package, one small change at a time, in a copy under .cache, and sees whether a test fails.
 A pattern is a file too: packages/core/src/formats/*.ts, 'packages/redis/src/**/*.ts'.
 
   --resume     keep what the last run of the same sources found: for when tests were added since
   --own        only the files of tests that are named like a source or import it: quicker, and a lower score
+  --sample N   try only one change in N, always the same ones: for a package whose tests are slow
   --workers N  run N files of tests at a time (default: 2)
 
 Scores go to test/mutation/scores.json and the hardening guide; what no test fails for is printed.
@@ -32,10 +34,6 @@ const HOOKS_HANG_AFTER_MS = 60_000;
  */
 const LONGEST_TEST_MS = 1_500;
 const LIMITS = [0, 4, 15, 60, 300, LONGEST_TEST_MS] as const;
-const PASSES: readonly Pass[] = [
-  FIRST_PASS,
-  ...LIMITS.slice(1).map((slowestMs, index) => ({ quickestMs: LIMITS[index] ?? 0, slowestMs })),
-];
 /** A test that takes this many times as long as the slowest of its pass, or two seconds, does not end. */
 const LATE = 6;
 
@@ -52,19 +50,30 @@ const { values, positionals } = parseArgs({
     help: { type: 'boolean', default: false },
     own: { type: 'boolean', default: false },
     resume: { type: 'boolean', default: false },
+    sample: { type: 'string', default: '1' },
     workers: { type: 'string', default: '2' },
   },
 });
 const files = [...new Set(positionals.flatMap((pattern) => globSync(pattern, { cwd: fileURLToPath(ROOT) })))];
 const name = /^packages\/([\w-]+)\/src\//.exec(files[0] ?? '')?.[1] ?? '';
 const workers = Number(values.workers);
+const sample = Number(values.sample);
+const areCounts = [workers, sample].every((count) => Number.isInteger(count) && count >= 1);
 const isOnePackage = name !== '' && files.every((file) => file.startsWith(`packages/${name}/src/`));
-if (values.help || !isOnePackage || !Number.isInteger(workers) || workers < 1) {
+if (values.help || !isOnePackage || !areCounts) {
   (values.help ? process.stdout : process.stderr).write(USAGE);
   process.exit(values.help ? 0 : 2);
 }
 
-const { sources, changes } = await withMutants(ROOT, files);
+/** How many times as long the package's tests take as those of others. */
+const patience = patienceOf(name);
+const longestTestMs = LONGEST_TEST_MS * patience;
+const passes: readonly Pass[] = [
+  FIRST_PASS,
+  ...LIMITS.slice(1).map((ms, index) => ({ quickestMs: patience * (LIMITS[index] ?? 0), slowestMs: patience * ms })),
+];
+const { sources, changes: all } = await withMutants(ROOT, files);
+const changes = all.filter(isInSample);
 const copy = copyOf(ROOT, name);
 const found = values.resume ? foundBefore() : [];
 const { hints, slow } = existsSync(copy.hints) ? JSON.parse(readFileSync(copy.hints, 'utf8')) : { hints: {}, slow: [] };
@@ -74,6 +83,7 @@ const known = {
   hints: Object.fromEntries(changes.map(({ id, text }) => [id, hints[text]])),
   imports: importsOf(copy),
   slow,
+  patience,
 };
 writeFileSync(copy.sources, JSON.stringify(known));
 for (const trial of found) new Trials(copy.trials).add(trial);
@@ -87,7 +97,7 @@ try {
   const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
   writeConfig('vitest.config.mjs', { ...options, maxWorkers: workers, runner });
   writeConfig('plain.config.mjs', { ...options, testTimeout: 20_000, isolate: false });
-  for (const pass of PASSES) {
+  for (const pass of passes) {
     const began = performance.now();
     while (!(await tryAll(pass)));
     const killed = `${killedOf(changes).length} of ${changes.length} killed`;
@@ -98,6 +108,11 @@ try {
   report();
 } finally {
   for (const stop of stops) await stop?.();
+}
+
+/** Chosen by its text, so that the same changes are tried after a change elsewhere in the file. */
+function isInSample({ text }: SourceChange): boolean {
+  return createHash('sha256').update(text).digest().readUInt32BE() % sample === 0;
 }
 
 /** Starts the services of a package's tests once, instead of for each run of them. */
@@ -134,7 +149,7 @@ async function tryAll(pass: Pass): Promise<boolean> {
   let last = seen.refresh();
   const tests = pass === FIRST_PASS ? firstFiles(seen) : seen.filesToTry(pass);
   if (tests.length === 0) return true;
-  const slowest = pass === FIRST_PASS ? LONGEST_TEST_MS : pass.slowestMs;
+  const slowest = pass === FIRST_PASS ? longestTestMs : pass.slowestMs;
   const run = startVitest([...tests, `--testTimeout=${Math.max(2_000, LATE * slowest)}`], env);
   let since = performance.now();
   let hung = false;
@@ -172,7 +187,7 @@ async function tryAlone(): Promise<void> {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const [index, change] = next;
       const tests = await soundOf(chosenOf(trials, change));
-      if (tests.length > 0 && !(await passes(tests, change.id)))
+      if (tests.length > 0 && !(await succeed(tests, change.id)))
         trials.add({ test: tests.join(' '), mutant: change.id, outcome: 'killed' });
       const done = `${index + 1} of ${left.length}`;
       process.stdout.write(`${done} were tried in separate processes (${minutesSince(began)} min)\n`);
@@ -193,12 +208,12 @@ function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[]
 /** The tests that pass without any change; a failure of any other test shows nothing. */
 async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
   const unknown = tests.filter((test) => !sound.has(test));
-  const areAllSound = unknown.length === 0 || (await passes(unknown, ''));
-  for (const test of unknown) sound.set(test, areAllSound || (await passes([test], '')));
+  const areAllSound = unknown.length === 0 || (await succeed(unknown, ''));
+  for (const test of unknown) sound.set(test, areAllSound || (await succeed([test], '')));
   return tests.filter((test) => sound.get(test));
 }
 
-async function passes(tests: readonly string[], mutant: string): Promise<boolean> {
+async function succeed(tests: readonly string[], mutant: string): Promise<boolean> {
   const args = [...tests, '--bail=1', ...PLAIN];
   const run = startVitest(args, { __STRYKER_ACTIVE_MUTANT__: mutant });
   const late = setTimeout(run.kill, LONGEST_RUN_MS);
@@ -242,13 +257,13 @@ function report(): void {
     const killed = new Set(killedOf(mine));
     const survivors = mine.filter((change) => !killed.has(change)).map(lineOf);
     const date = new Date().toISOString().slice(0, 10);
-    scores[file] = { mutants: mine.length, killed: killed.size, date, survivors };
+    scores[file] = { mutants: mine.length, killed: killed.size, date, survivors, ...(sample > 1 && { sample }) };
     process.stdout.write(`${file}: ${killed.size} of ${mine.length} killed\n`);
     for (const survivor of survivors) process.stdout.write(`  ${survivor}\n`);
   }
   const textOf = new Map(changes.map(({ id, text }) => [id, text]));
   for (const { mutant, test } of trials.found) hints[textOf.get(mutant) ?? ''] = test;
-  const tooSlow = [...new Set([...slow, ...trials.slowerThan(2 * LONGEST_TEST_MS)])];
+  const tooSlow = [...new Set([...slow, ...trials.slowerThan(2 * longestTestMs)])];
   writeFileSync(copy.hints, JSON.stringify({ hints, slow: tooSlow }));
   const sorted = Object.fromEntries(Object.entries(scores).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(SCORES, `${JSON.stringify(sorted, null, 2)}\n`);

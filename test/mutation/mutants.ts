@@ -17,8 +17,16 @@ export interface SourceChange {
 }
 
 /** The part of a babel path that is used here. */
-interface CallPath {
-  readonly node: { readonly type: string; readonly callee?: { readonly name?: string } };
+interface SourcePath {
+  readonly node: {
+    readonly type: string;
+    readonly callee?: { readonly name?: string; readonly property?: { readonly name?: string } };
+    readonly id?: { readonly name?: string };
+  };
+  /** The position among the arguments of a call. */
+  readonly key?: unknown;
+  readonly listKey?: unknown;
+  readonly parent?: SourcePath['node'];
 }
 
 /*
@@ -28,13 +36,29 @@ interface CallPath {
 const MAKES_AN_ERROR =
   /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure|wrongType|outOfRange)$/;
 
-const wordsOfErrors = {
-  shouldIgnore(path: unknown): string | undefined {
-    const { node } = path as CallPath;
-    const makes = /^(?:New|Call)Expression$/.test(node.type) && MAKES_AN_ERROR.test(node.callee?.name ?? '');
-    return makes ? 'the words of an error' : undefined;
+/** So are the words of the doctor's findings and of options, which follow an id or the flags. */
+const TAKES_WORDS_LAST = /^(?:ok|info|warning|error|option|Option)$/;
+
+/** And those of help texts. */
+const TAKES_WORDS = /^(?:summary|description|argument|addHelpText)$/;
+const ARE_WORDS = /^(?:[A-Z]+_)?(?:EXAMPLE|AFTER|USAGE|HELP)$/;
+
+const wordsForPeople = {
+  shouldIgnore({ node, key, listKey, parent }: SourcePath): string | undefined {
+    const name = nameOfCall(node);
+    const isError = name !== undefined && MAKES_AN_ERROR.test(name);
+    const isHelp = TAKES_WORDS.test(name ?? '') || ARE_WORDS.test(node.id?.name ?? '');
+    const isText = /^(?:String|Template)Literal$/.test(node.type) && listKey === 'arguments' && Number(key) >= 1;
+    const isFinding = isText && TAKES_WORDS_LAST.test((parent && nameOfCall(parent)) ?? '');
+    return isError || isHelp || isFinding ? 'words for people' : undefined;
   },
 };
+
+/** The name of the function, class or method. */
+function nameOfCall({ type, callee }: SourcePath['node']): string | undefined {
+  if (!/^(?:New|Call)Expression$/.test(type)) return undefined;
+  return callee?.name ?? callee?.property?.name;
+}
 
 const silent = { isTraceEnabled: no, isDebugEnabled: no, isInfoEnabled: no, isWarnEnabled: no, isErrorEnabled: no };
 const quiet = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing, fatal: nothing };
@@ -49,7 +73,7 @@ export async function withMutants(
 ): Promise<{ readonly sources: ReadonlyMap<string, string>; readonly changes: readonly SourceChange[] }> {
   const logger = { ...silent, ...quiet, isFatalEnabled: no };
   const given = files.map((name) => ({ name, mutate: true, content: readFileSync(new URL(name, root), 'utf8') }));
-  const options = { plugins: null, excludedMutations: [], ignorers: [wordsOfErrors], noHeader: false };
+  const options = { plugins: null, excludedMutations: [], ignorers: [wordsForPeople], noHeader: false };
   const result = await new Instrumenter(logger).instrument(given, options);
   const linesOf = new Map(given.map(({ name, content }) => [name, content.split('\n')]));
   return {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import {
   type RunnerTask,
   type RunnerTestCase,
@@ -44,6 +44,9 @@ const switches: Switches = {
 };
 Reflect.set(globalThis, '__stryker__', switches);
 
+/** Where the processes that a test starts leave the changes that they met. */
+const MET = `${MUTATION_TRIALS}.${process.pid}.met`;
+
 type Attempt = 'first' | 'mutant' | 'check';
 
 export default class MutationRunner extends TestRunner {
@@ -86,6 +89,8 @@ export default class MutationRunner extends TestRunner {
     }
     switches.activeMutant = this.#attempt === 'mutant' ? this.#underTest : undefined;
     switches.currentTestId = this.#attempt === 'first' ? nameOf(test) : undefined;
+    setVariable('__STRYKER_ACTIVE_MUTANT__', switches.activeMutant);
+    setVariable('MUTATION_MET', this.#attempt === 'first' ? MET : undefined);
     switches.hitCount = 0;
     switches.hitLimit = this.#limitOf(test);
     this.#startedAt = performance.now();
@@ -109,7 +114,7 @@ export default class MutationRunner extends TestRunner {
     const name = nameOf(test);
     if (this.#attempt === 'first') {
       const took = performance.now() - this.#startedAt;
-      const met = switches.mutantCoverage?.perTest[name] ?? {};
+      const met = { ...metByProcesses(), ...switches.mutantCoverage?.perTest[name] };
       if (!failed) trials.add({ test: name, mutant: '', outcome: 'took', ms: took, met });
       this.#attempt = 'mutant';
       return;
@@ -153,6 +158,20 @@ function readyForPass(task: RunnerTask): boolean {
       : !trials.isKnown(nameOf(task)) || trials.toTry(nameOf(task), PASS).length > 0;
   if (!isLeft) task.mode = 'skip';
   return isLeft;
+}
+
+/** Each counts once. */
+function metByProcesses(): Readonly<Record<string, number>> {
+  if (!existsSync(MET)) return {};
+  const met = readFileSync(MET, 'utf8').split('\n').filter(Boolean);
+  rmSync(MET);
+  return Object.fromEntries(met.map((mutant) => [mutant, 1]));
+}
+
+/** Of the environment, which the processes of a test inherit. */
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined) delete process.env[name];
+  else process.env[name] = value;
 }
 
 function nameOf(test: RunnerTask): string {

@@ -42,7 +42,7 @@ export const FIRST_PASS: Pass = { quickestMs: 0, slowestMs: 0 };
 
 /** Information about the changes at the start of a run. */
 export interface Sources {
-  /** The place of each change. */
+  /** The place of each change that is tried. */
   readonly files: Readonly<Record<string, string>>;
   /** The test that failed for it in the last run. */
   readonly hints: Readonly<Record<string, string>>;
@@ -50,6 +50,8 @@ export interface Sources {
   readonly imports: Readonly<Record<string, readonly string[]>>;
   /** Tests that were far too slow in an earlier run. */
   readonly slow: readonly string[];
+  /** How many times as long as usual the tests take. */
+  readonly patience: number;
 }
 
 /** The trials so far: a file of lines, so that it outlives a process that hangs. */
@@ -64,7 +66,7 @@ export class Trials {
   readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
-  constructor(path: string, sources: Sources = { files: {}, hints: {}, imports: {}, slow: [] }) {
+  constructor(path: string, sources: Sources = { files: {}, hints: {}, imports: {}, slow: [], patience: 1 }) {
     this.#path = path;
     this.#sources = sources;
   }
@@ -102,7 +104,10 @@ export class Trials {
     const took = this.#took.get(test) ?? 0;
     const isOfPass = took > quickestMs && took <= slowestMs;
     const met = isOfPass || slowestMs === 0 ? Object.keys(this.#met.get(test) ?? {}) : [];
-    return met.filter((mutant) => (isOfPass || this.#sources.hints[mutant] === test) && !this.isSettled(test, mutant));
+    const tried = met.filter((mutant) => mutant in this.#sources.files);
+    return tried.filter(
+      (mutant) => (isOfPass || this.#sources.hints[mutant] === test) && !this.isSettled(test, mutant),
+    );
   }
 
   /** The test files with changes to try in a pass. */
@@ -134,7 +139,7 @@ export class Trials {
 
   #isOften(tests: string, mutant: string): boolean {
     const source = this.#sources.files[mutant] ?? '-';
-    const most = this.isOwn(tests, source) ? LONGEST_OF_IMPORTERS_MS : LONGEST_MS;
+    const most = this.#sources.patience * (this.isOwn(tests, source) ? LONGEST_OF_IMPORTERS_MS : LONGEST_MS);
     return !isNamedLike(tests, source) && (this.#survivedMs.get(mutant) ?? 0) > most;
   }
 

@@ -15,8 +15,6 @@ import { packTarballs } from '../support/tarballs.ts';
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-pages-'));
-const INSTALL_MS = 240_000;
-const RUN_MS = 30_000;
 
 interface Fence {
   readonly line: number;
@@ -58,18 +56,17 @@ beforeAll(async () => {
   const command = /^npm run pack -- \.\.\/(\S+)$/m.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1] ?? '';
   const { code, output } = await runProgram('npm', ['run', 'pack', '--', join(temporary, command)], {
     cwd: root,
-    timeoutMs: INSTALL_MS,
   });
   if (code !== 0) throw new Error(output);
   registry = await servePackages(packTarballs(temporary));
-  const init = { cwd: mkdtempSync(join(temporary, 'project-')), env: npmEnvironment(), timeoutMs: RUN_MS };
+  const init = { cwd: mkdtempSync(join(temporary, 'project-')), env: npmEnvironment() };
   await runProgram('npm', ['init', '-y'], init);
   manifest = readFileSync(join(init.cwd, 'package.json'), 'utf8');
-}, INSTALL_MS);
+});
 afterAll(async () => {
   await registry?.[Symbol.asyncDispose]();
   rmSync(temporary, { recursive: true, force: true });
-}, INSTALL_MS);
+});
 
 test('the pages with install lines include the README, the first server and every package that a program imports', () => {
   expect(found).toEqual(expect.arrayContaining(['README.md', join('docs', 'guides', 'first-server.md')]));
@@ -82,72 +79,59 @@ describe.each(found)('%s, in an empty project', (page) => {
   const programs = fencesOf(page).filter(({ language }) => language === 'ts');
   const fileOf = ({ line }: Fence): string => `line-${line}.mts`;
 
-  afterAll(() => rmSync(project, { recursive: true, force: true }), INSTALL_MS);
+  afterAll(() => rmSync(project, { recursive: true, force: true }));
 
   const environment = npmEnvironment();
-  const run = (command: string, args: readonly string[], timeoutMs: number): Promise<Ended> =>
+  const run = (command: string, args: readonly string[]): Promise<Ended> =>
     runProgram(command, args, {
       cwd: project,
       env: {
         ...environment,
         PATH: [dirname(process.execPath), environment['PATH']].join(delimiter),
       },
-      timeoutMs,
     });
 
-  test(
-    'installs what its install lines name',
-    async () => {
-      writeFileSync(join(project, 'package.json'), manifest);
-      writeFileSync(join(project, '.npmrc'), registry.npmrc);
-      for (const line of new Set(installsOf(page))) {
-        const { code, output } = await run('bash', ['-c', line], INSTALL_MS);
-        expect(code, output).toBe(0);
-        expect(output).not.toMatch(/ERESOLVE|EBADENGINE|deprecated/);
-      }
-    },
-    INSTALL_MS,
-  );
+  test('installs what its install lines name', async () => {
+    writeFileSync(join(project, 'package.json'), manifest);
+    writeFileSync(join(project, '.npmrc'), registry.npmrc);
+    for (const line of new Set(installsOf(page))) {
+      const { code, output } = await run('bash', ['-c', line]);
+      expect(code, output).toBe(0);
+      expect(output).not.toMatch(/ERESOLVE|EBADENGINE|deprecated/);
+    }
+  });
 
-  test.runIf(programs.length > 0)(
-    'every program compiles with what was installed',
-    async () => {
-      for (const fence of programs) {
-        // A module, although a code block without imports would be a script.
-        const isModule = /^(import|export) /m.test(fence.text);
-        writeFileSync(join(project, fileOf(fence)), isModule ? fence.text : `${fence.text}\nexport {};\n`);
-      }
-      const config = {
-        compilerOptions: {
-          strict: true,
-          noEmit: true,
-          skipLibCheck: true,
-          allowImportingTsExtensions: true,
-          module: 'nodenext',
-          target: 'esnext',
-          lib: ['esnext'],
-          types: ['node'],
-          typeRoots: [join(root, 'node_modules', '@types')],
-        },
-        include: ['*.mts'],
-      };
-      writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
-      const { code, output } = await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', '.'], 120_000);
-      expect(output).toBe('');
-      expect(code).toBe(0);
-    },
-    120_000,
-  );
+  test.runIf(programs.length > 0)('every program compiles with what was installed', async () => {
+    for (const fence of programs) {
+      // A module, although a code block without imports would be a script.
+      const isModule = /^(import|export) /m.test(fence.text);
+      writeFileSync(join(project, fileOf(fence)), isModule ? fence.text : `${fence.text}\nexport {};\n`);
+    }
+    const config = {
+      compilerOptions: {
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
+        allowImportingTsExtensions: true,
+        module: 'nodenext',
+        target: 'esnext',
+        lib: ['esnext'],
+        types: ['node'],
+        typeRoots: [join(root, 'node_modules', '@types')],
+      },
+      include: ['*.mts'],
+    };
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
+    const { code, output } = await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', '.']);
+    expect(output).toBe('');
+    expect(code).toBe(0);
+  });
 
   for (const fence of programs.filter(({ marks }) => !marks.includes('no-run'))) {
-    test(
-      `runs the program at line ${fence.line}`,
-      async () => {
-        const { code, output } = await run(process.execPath, [fileOf(fence)], RUN_MS);
-        expect(output).not.toMatch(/Warning:.*(MODULE_TYPELESS|ExperimentalWarning)/);
-        expect(code, output).toBe(0);
-      },
-      RUN_MS,
-    );
+    test(`runs the program at line ${fence.line}`, async () => {
+      const { code, output } = await run(process.execPath, [fileOf(fence)]);
+      expect(output).not.toMatch(/Warning:.*(MODULE_TYPELESS|ExperimentalWarning)/);
+      expect(code, output).toBe(0);
+    });
   }
 });

@@ -40,6 +40,8 @@ export interface MutationScore {
   readonly date: string;
   /** The rest: `line:column replacement`. */
   readonly survivors: readonly string[];
+  /** Only one change in so many was tried. Default: every one. */
+  readonly sample?: number;
 }
 
 /** The guide with its tables written again. @throws if it has no place for one of them. */
@@ -89,13 +91,15 @@ function scoresTable(scores: Readonly<Record<string, MutationScore>>): string {
     const measured = mine.flatMap((file) => scores[file] ?? []);
     const sum = (key: 'mutants' | 'killed'): number => measured.reduce((total, score) => total + score[key], 0);
     const oldest = measured.map(({ date }) => date).toSorted()[0] ?? '';
-    return [name, oldest, spaced(mine.length), ...scored(sum('mutants'), sum('killed'))];
+    const samples = [...new Set(measured.map(({ sample = 1 }) => sample))].toSorted((a, b) => a - b);
+    const tried = samples.map((sample) => (sample === 1 ? 'all' : `1 in ${sample}`)).join(', ');
+    return [name, oldest, spaced(mine.length), tried, ...scored(sum('mutants'), sum('killed'))];
   };
   const rows = grouped(files, packageOf).flatMap(([name, mine]) => {
     const folders = grouped(mine, dirname).map(([folder, some]) => row(`\`${folder}\``, some));
     return folders.length > 1 ? [...folders, row(`**${name}**`, mine)] : folders;
   });
-  return table(['folder', 'date', 'files', 'mutants', 'killed', 'score'], rows);
+  return table(['folder', 'date', 'files', 'tried', 'mutants', 'killed', 'score'], rows);
 }
 
 /** A sentence that names the source folders without a measured file; for a package without any, the package. */

@@ -51,7 +51,7 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
 export function isSigned(entry: Uint8Array, signature: Uint8Array, keys: readonly KeyObject[]): boolean {
   if (!types.isUint8Array(entry) || !types.isUint8Array(signature)) {
     throw option.typeError(
-      `${PROVIDER}: an entry and its signature must be bytes, got ${option.show(entry)} and ${option.show(signature)}`,
+      `${PROVIDER}: an entry and its signature must each be a Uint8Array, got ${option.show(entry)} and ${option.show(signature)}`,
     );
   }
   return keys.some((key) => verify('sha256', entry, { key, dsaEncoding: 'ieee-p1363' }, signature));

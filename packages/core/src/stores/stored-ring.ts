@@ -166,7 +166,7 @@ function ours(error: unknown): Error {
   const kind = kindOfNamed(error, 'RingStoreError', RING_STORE_ERROR_KINDS);
   if (kind !== undefined && kind !== 'absent')
     return new RingStoreError(kind, 'reported by the store', revisionOf(error));
-  return new RingStoreError('unavailable', 'the store threw an error of another class');
+  return new RingStoreError('unavailable', 'the store threw an error that is not a RingStoreError');
 }
 
 function revisionOf(error: unknown): { readonly revision?: string } {

@@ -74,7 +74,7 @@ describe('an error from a ring store (F33)', () => {
   });
 
   test.each<[string, unknown]>([
-    ['of another class', foreign('PostgresError', { kind: 'denied' })],
+    ['that is not a RingStoreError', foreign('PostgresError', { kind: 'denied' })],
     ['with an unknown kind', foreign('RingStoreError', { kind: 'sleepy' })],
     ['without a kind', foreign('RingStoreError')],
     ['that is a plain object', { name: 'RingStoreError', kind: 'denied' }],

@@ -18,7 +18,8 @@ class Failure(NamedTuple):
     """The last failure of background work."""
 
     source: FailureSource
-    """What failed. `internal`: a key wrapper or a store raised an error of another class."""
+    """What failed. `internal`: a key wrapper or a store raised an error
+    that its contract does not allow."""
     kind: str
     """For the source `kms`, the kind of a `KeyWrapperError`; for `store`, the kind of a
     `RingStoreError`, or `conflict`; for `clock`, `unconfirmed`; for `internal`, `error`."""

@@ -97,7 +97,7 @@ class Calls:
             # Its traceback, and errors chained to it, can hold a vendor's answer and so a key.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
-        return failure("an error of another class")
+        return failure(f"an error that is not a {type(late).__name__}")
 
     def seconds_left(self, until: Deadline | None) -> float:
         return 1e6 if until is None else until.ms_left(moment_of(self._clock)) / 1_000
