@@ -35,13 +35,13 @@ variable "bucket_name" {
 }
 
 variable "object_key" {
-  description = "The object that holds the ring: `key` of s3Ring. Null is `<ring_name>.ring`."
+  description = "The object that holds the ring: `key` of s3Ring. If null, `<ring_name>.ring`."
   type        = string
   default     = null
 
   validation {
     condition     = var.object_key == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_key))
-    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes: it goes into policies, where other characters have a special meaning."
+    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by single slashes, because it becomes part of policies, where other characters have a special meaning."
   }
   validation {
     condition     = var.object_key == null || length(coalesce(var.object_key, "x")) <= 1024
@@ -100,7 +100,7 @@ variable "deletion_window_in_days" {
 }
 
 variable "rotation_period_in_days" {
-  description = "Days between automatic rotations inside KMS. The key's ARN does not change, and you need not do anything."
+  description = "Days between automatic rotations inside KMS. The key's ARN does not change, and you do not have to do anything."
   type        = number
   default     = 365
 
@@ -117,7 +117,7 @@ variable "multi_region" {
 }
 
 variable "alias" {
-  description = "The key's alias. Null is `alias/sealring-<ring_name>`, with hyphens for dots."
+  description = "The key's alias. If null, `alias/sealring-<ring_name>`, with hyphens instead of dots."
   type        = string
   default     = null
 
@@ -138,7 +138,7 @@ variable "later_key_wrapper" {
 }
 
 variable "administrator_arns" {
-  description = "ARNs of roles or users who administer the key but may not use it. Without any, the IAM policies of the account decide."
+  description = "ARNs of roles or users who administer the key but may not use it. If the list is empty, the IAM policies of the account decide who administers the key."
   type        = list(string)
   default     = []
 
@@ -218,7 +218,7 @@ variable "alarm_topic_arns" {
 }
 
 variable "cloudtrail_log_group_name" {
-  description = "The CloudWatch log group that a trail with KMS events writes to. With null there are no alarms for denied or many decrypts."
+  description = "The CloudWatch log group that a trail with KMS events writes to. If null, there are no alarms for denied decrypts or for a sudden growth in decrypts."
   type        = string
   default     = null
 
@@ -229,13 +229,13 @@ variable "cloudtrail_log_group_name" {
 }
 
 variable "decrypts_alarm_threshold" {
-  description = "Decrypts in 5 minutes that raise the alarm for sudden growth. A member makes about one every 15 minutes, so 1000 members make about 340."
+  description = "The number of decrypts in 5 minutes at which the alarm for sudden growth is raised. A member makes about one every 15 minutes, so 1000 members make about 340."
   type        = number
   default     = 1000
 
   validation {
     condition     = var.decrypts_alarm_threshold >= 1 && floor(var.decrypts_alarm_threshold) == var.decrypts_alarm_threshold
-    error_message = "decrypts_alarm_threshold must be a whole number from 1 up."
+    error_message = "decrypts_alarm_threshold must be a whole number of at least 1."
   }
 }
 

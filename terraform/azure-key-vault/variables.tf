@@ -9,7 +9,7 @@ variable "ring_name" {
 }
 
 variable "resource_group_name" {
-  description = "An existing resource group, used for the ring only, because its permissions apply to vault and store."
+  description = "An existing resource group that is used only for this ring, because permissions that are granted on it also apply to the vault and the store."
   type        = string
 
   validation {
@@ -19,7 +19,7 @@ variable "resource_group_name" {
 }
 
 variable "location" {
-  description = "The region of vault, store and alerts, such as `westeurope`."
+  description = "The region of the vault, the store and the alerts, such as `westeurope`."
   type        = string
 
   validation {
@@ -60,7 +60,7 @@ variable "container_name" {
 }
 
 variable "blob_name" {
-  description = "The blob that holds the ring: `blob` of azureBlobRing. Null is `<ring_name>.ring`."
+  description = "The blob that holds the ring: `blob` of azureBlobRing. If null, `<ring_name>.ring`."
   type        = string
   default     = null
 
@@ -96,7 +96,7 @@ variable "signing_key_name" {
   }
   validation {
     condition     = lower(var.signing_key_name) != lower(var.wrapping_key_name)
-    error_message = "signing_key_name must not be wrapping_key_name: the two are keys of different kinds."
+    error_message = "signing_key_name must differ from wrapping_key_name, because the two keys are of different kinds."
   }
 }
 
@@ -140,7 +140,7 @@ variable "allowed_ip_ranges" {
 
   validation {
     condition     = alltrue([for range in var.allowed_ip_ranges : can(regex("^[0-9]+(\\.[0-9]+){3}(/([89]|[12][0-9]|30))?$", range)) && can(cidrhost(strcontains(range, "/") ? range : "${range}/32", 0))])
-    error_message = "allowed_ip_ranges must be IPv4 addresses, or ranges from /8 to /30: storage accounts take no others."
+    error_message = "allowed_ip_ranges must be IPv4 addresses, or ranges from /8 to /30: storage accounts accept no others."
   }
   validation {
     condition     = alltrue([for range in var.allowed_ip_ranges : !can(regex("^(0|10|127|192\\.168|172\\.(1[6-9]|2[0-9]|3[01]))\\.", range))])
@@ -182,7 +182,7 @@ variable "keep_noncurrent_days" {
 }
 
 variable "administrator_principals" {
-  description = "Object ids, by names of your choice, of administrators, who create and change the keys but may not use them. Default: the identity that runs Terraform."
+  description = "A map from names of your choice to the object ids of administrators, who create and change the keys but may not use them. Default: the identity that runs Terraform."
   type        = map(string)
   default     = {}
 
@@ -193,7 +193,7 @@ variable "administrator_principals" {
 }
 
 variable "member_principals" {
-  description = "Object ids, by names of your choice, of the managed identities or service principals whose servers seal, unseal and rotate."
+  description = "A map from names of your choice to the object ids of the managed identities or service principals whose servers seal, unseal and rotate."
   type        = map(string)
   default     = {}
 
@@ -204,7 +204,7 @@ variable "member_principals" {
 }
 
 variable "reader_principals" {
-  description = "Object ids, by names of your choice, of identities whose servers only unseal."
+  description = "A map from names of your choice to the object ids of identities whose servers only unseal."
   type        = map(string)
   default     = {}
 
@@ -219,7 +219,7 @@ variable "reader_principals" {
 }
 
 variable "rotator_principals" {
-  description = "Object ids, by names of your choice, of identities whose jobs rotate and revoke."
+  description = "A map from names of your choice to the object ids of identities whose jobs rotate and revoke."
   type        = map(string)
   default     = {}
 
@@ -230,7 +230,7 @@ variable "rotator_principals" {
 }
 
 variable "break_glass_principals" {
-  description = "Object ids, by names of your choice, of people or groups that, after an accident, enable or recover the keys and restore the ring. They may not use the keys."
+  description = "A map from names of your choice to the object ids of people or groups that, after an accident, enable or recover the keys and restore the ring. They may not use the keys."
   type        = map(string)
   default     = {}
 
@@ -245,7 +245,7 @@ variable "break_glass_principals" {
 }
 
 variable "log_analytics_workspace" {
-  description = "The Log Analytics workspace for the vault's and the store's logs: the resource itself, or an object with its `id`. With null there are no logs, and no alerts for the use of the keys."
+  description = "The Log Analytics workspace for the vault's and the store's logs: the resource itself, or an object with its `id`. If null, there are no logs, and no alerts for the use of the keys."
   type        = object({ id = string })
   default     = null
 
@@ -271,13 +271,13 @@ variable "action_group_ids" {
 }
 
 variable "unwraps_alert_threshold" {
-  description = "Unwraps in 30 minutes that raise the alert for sudden growth. A member makes about one every 15 minutes, so 1000 members make about 2000."
+  description = "The number of unwraps in 30 minutes at which the alert for sudden growth is raised. A member makes about one every 15 minutes, so 1000 members make about 2000."
   type        = number
   default     = 6000
 
   validation {
     condition     = var.unwraps_alert_threshold >= 1 && floor(var.unwraps_alert_threshold) == var.unwraps_alert_threshold
-    error_message = "unwraps_alert_threshold must be a whole number from 1 up."
+    error_message = "unwraps_alert_threshold must be a whole number of at least 1."
   }
 }
 

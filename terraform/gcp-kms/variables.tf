@@ -29,7 +29,7 @@ variable "ring_name" {
 }
 
 variable "key_ring_name" {
-  description = "The Cloud KMS key ring to create; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  description = "The Cloud KMS key ring to create; its name can never be used again. If null, `sealring-<ring_name>`, with hyphens instead of dots."
   type        = string
   default     = null
 
@@ -39,12 +39,12 @@ variable "key_ring_name" {
   }
   validation {
     condition     = var.key_ring_name != null || length(var.ring_name) <= 54
-    error_message = "key_ring_name is needed where ring_name has more than 54 characters."
+    error_message = "key_ring_name is required if ring_name has more than 54 characters."
   }
 }
 
 variable "key_name" {
-  description = "The key in it. Null is the ring's name, with hyphens for dots."
+  description = "The key to create in the key ring. If null, the ring's name, with hyphens instead of dots."
   type        = string
   default     = null
 
@@ -54,7 +54,7 @@ variable "key_name" {
   }
   validation {
     condition     = var.key_name != null || length(var.ring_name) <= 63
-    error_message = "key_name is needed where ring_name has more than 63 characters."
+    error_message = "key_name is required if ring_name has more than 63 characters."
   }
 }
 
@@ -70,7 +70,7 @@ variable "protection_level" {
 }
 
 variable "rotation_period_in_days" {
-  description = "Days between automatic rotations inside Cloud KMS. The key's name does not change, and you need not do anything."
+  description = "Days between automatic rotations inside Cloud KMS. The key's name does not change, and you do not have to do anything."
   type        = number
   default     = 90
 
@@ -106,7 +106,7 @@ variable "bucket_name" {
 }
 
 variable "bucket_location" {
-  description = "Where the bucket is. Null is the location of the key; required if that is not a single region."
+  description = "Where the bucket is. If null, the location of the key. Required if that location is not a single region."
   type        = string
   default     = null
 
@@ -116,12 +116,12 @@ variable "bucket_location" {
   }
   validation {
     condition     = var.bucket_location != null || can(regex("^[a-z]+-[a-z]+[0-9]+$", var.location))
-    error_message = "bucket_location is needed where location is not a region."
+    error_message = "bucket_location is required if location is not a region."
   }
 }
 
 variable "object_name" {
-  description = "The object that holds the ring: `object` of gcsRing. Null is `<ring_name>.ring`."
+  description = "The object that holds the ring: `object` of gcsRing. If null, `<ring_name>.ring`."
   type        = string
   default     = null
 
@@ -243,7 +243,7 @@ variable "decrypts_alert_threshold" {
 
   validation {
     condition     = var.decrypts_alert_threshold >= 1 && floor(var.decrypts_alert_threshold) == var.decrypts_alert_threshold
-    error_message = "decrypts_alert_threshold must be a whole number from 1 up."
+    error_message = "decrypts_alert_threshold must be a whole number of at least 1."
   }
 }
 

@@ -51,8 +51,12 @@ const STATELESS_LIMIT = 1.05;
 
 export function judgeBoundary({ ratio, statelessRatio }: BoundaryReport): readonly Verdict[] {
   return [
-    verdict('a flow of two rounds with the boundary, times one without', LIMIT, ratio),
-    verdict('two calls without a state with the boundary, times two without', STATELESS_LIMIT, statelessRatio),
+    verdict('a flow of two rounds with the boundary, as a multiple of one without it', LIMIT, ratio),
+    verdict(
+      'two calls without a state, with the boundary, as a multiple of two without it',
+      STATELESS_LIMIT,
+      statelessRatio,
+    ),
   ];
 }
 

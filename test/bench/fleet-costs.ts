@@ -132,18 +132,30 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
   });
   return [
     // In a longer run KMS checks are due; the clock causes them, not the tokens.
-    atMost(`KMS calls of ${tokens} tokens after the start`, timesIn(SHORTEST_PROOF_SECONDS), kmsCalls(calls)),
-    atMost(`store calls of ${tokens} tokens after the start`, timesIn(SHORTEST_REFRESH_SECONDS), storeCalls(calls)),
-    atMost('KMS calls a day: simulator and formula apart', WITHIN, apart(simulated.kms, formula.kms)),
-    atMost('store calls a day: simulator and formula apart', WITHIN, apart(simulated.store, formula.store)),
+    atMost(`KMS calls for ${tokens} tokens after the start`, timesIn(SHORTEST_PROOF_SECONDS), kmsCalls(calls)),
+    atMost(`store calls for ${tokens} tokens after the start`, timesIn(SHORTEST_REFRESH_SECONDS), storeCalls(calls)),
+    atMost(
+      'KMS calls a day: relative difference between simulator and formula',
+      WITHIN,
+      apart(simulated.kms, formula.kms),
+    ),
+    atMost(
+      'store calls a day: relative difference between simulator and formula',
+      WITHIN,
+      apart(simulated.store, formula.store),
+    ),
     // This includes the unwrap that checks the new key.
-    atMost('KMS calls of a founder until its first seal', 2, kmsCalls(coldStart.founder)),
+    atMost('KMS calls of the member that creates a ring, until its first seal', 2, kmsCalls(coldStart.founder)),
     ...coldStart.joiners.map(({ keys, calls: joiner }) =>
-      atMost(`KMS calls of a member that comes to a ring of ${keys}`, keys, kmsCalls(joiner)),
+      atMost(
+        `KMS calls of a member that joins a ring of ${keys} ${keys === 1 ? 'key' : 'keys'}`,
+        keys,
+        kmsCalls(joiner),
+      ),
     ),
     atMost(`data keys made for ${herd.concurrent} first seals at once`, 1, dataKeys(herd.oneProcess)),
     {
-      law: `data keys that the AWS Encryption SDK asks for in their place, at least`,
+      law: 'data keys that the AWS Encryption SDK requests for as many first seals, at least',
       limit: herd.concurrent,
       measured: herd.encryptionSdk,
       met: herd.encryptionSdk >= herd.concurrent,
@@ -151,7 +163,7 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
     atMost(`data keys made for ${herd.concurrent} members that start at once`, 1, dataKeys(herd.members.calls)),
     atMost(`keys in the ring after ${herd.concurrent} members start at once`, 1, herd.members.keysInRing),
     {
-      law: `of ${herd.concurrent} members that start at once, each opens the token of the next`,
+      law: `whether each of ${herd.concurrent} members that start at once unseals the token of the next (1 means yes), at least`,
       limit: 1,
       measured: herd.members.openNext ? 1 : 0,
       met: herd.members.openNext,

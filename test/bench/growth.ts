@@ -128,21 +128,32 @@ export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[]
   const most = Math.max(...opening.map(({ salts }) => salts));
   return [
     ...opening.flatMap(({ keys, salts, firstTimesWarm, nextTimesBare, kmsCalls: calls }): Verdict[] => {
-      const where = `of each of ${salts} other processes, ring of ${keys}`;
+      const processes = salts === 1 ? '1 other process' : `each of ${salts} other processes`;
+      const where = `of ${processes}, ring of ${keys} ${keys === 1 ? 'key' : 'keys'}`;
       return [
         ...(salts === most
-          ? [atMost(`first token ${where}: times a warm unseal`, FIRST_TIMES_WARM, firstTimesWarm.median)]
+          ? [
+              atMost(
+                `unsealing the first token ${where}, as a multiple of a warm unseal`,
+                FIRST_TIMES_WARM,
+                firstTimesWarm.median,
+              ),
+            ]
           : []),
         atMost(
-          `next token ${where}: times what the bare cipher pays for the keys`,
+          `unsealing the next token ${where}, as a multiple of a warm unseal, relative to the bare cipher`,
           NEXT_TIMES_BARE,
           nextTimesBare.median,
         ),
-        atMost(`tokens ${where}: KMS calls`, 0, calls),
+        atMost(`KMS calls for tokens ${where}`, 0, calls),
       ];
     }),
     // If it ends below zero, memory was freed: no growth either.
-    atMost(`bytes that a million of ${heap.tokens} tokens leave behind, lower bound`, 0, heap.perMillionTokens.low),
+    atMost(
+      `bytes that each million of ${heap.tokens} tokens leaves on the heap, lower bound`,
+      0,
+      heap.perMillionTokens.low,
+    ),
   ];
 }
 

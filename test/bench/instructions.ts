@@ -134,9 +134,9 @@ export function judgeInstructions({
     (Object.keys(COUNTS) as (keyof TokenCounts)[]).map((kind): Verdict => {
       const [now, before] = [operations[operation][kind], baseline.operations[operation][kind]];
       const measured = Math.abs(now / before - 1);
-      const change = `${now.toFixed(0)}, and ${before.toFixed(0)} in the baseline`;
+      const change = `${now.toFixed(0)} now, ${before.toFixed(0)} in the baseline`;
       return {
-        law: `${COUNTS[kind]} of one ${operation}, as a share that is new: ${change}; if that is meant, ${renewal}`,
+        law: `${COUNTS[kind]} of one ${operation}, relative change: ${change}; if that is meant, ${renewal}`,
         limit: TOLERANCE,
         measured,
         met: measured <= TOLERANCE,

@@ -78,9 +78,13 @@ describe('the page of benchmarks', () => {
     const ratio = { median: 1.16, low: 1.1, high: 1.2 };
     const page = pageOf({ ...ALL_MET, boundary: { ...boundary, report: { ...boundary.report, ratio } } });
     expect(page).not.toContain('Every limit that was measured is met.');
-    expect(page).toContain('**Not met:**\n\n| part | law | limit | measured |');
-    expect(page).toContain('| Boundary | a flow of two rounds with the boundary, times one without | 1.15 | 1.16 |');
-    expect(page).toContain('| a flow of two rounds with the boundary, times one without | 1.15 | 1.16 | **NOT MET** |');
+    expect(page).toContain('**Not met:**\n\n| part | criterion | limit | measured |');
+    expect(page).toContain(
+      '| Boundary | a flow of two rounds with the boundary, as a multiple of one without it | 1.15 | 1.16 |',
+    );
+    expect(page).toContain(
+      '| a flow of two rounds with the boundary, as a multiple of one without it | 1.15 | 1.16 | **NOT MET** |',
+    );
     expect(page).toContain('| [Boundary](#boundary) | 2 | 1 | **1** |');
   });
 
@@ -123,19 +127,23 @@ describe('the verdict on the token path', () => {
     [
       'a floor that is too far below',
       only('bare cipher', { timesOurs: at(0.79) }),
-      'seal, times the bare cipher, at most: 1.27',
+      'seal by Sealring, as a multiple of the bare cipher, at most: 1.27',
     ],
     [
       'a hand-written codec that is too near',
       only('plain codec', { timesOurs: at(1.3) }),
-      'seal, times the plain codec, at most: 0.77',
+      'seal by Sealring, as a multiple of the plain codec, at most: 0.77',
     ],
     [
       'a lead that is too small',
       only('jose', { timesOursAtP50: at(14.9) }),
-      'seal by jose, times ours at p50, at least: 14.9',
+      "seal by jose, as a multiple of Sealring's p50, at least: 14.9",
     ],
-    ['a tail that is as short as ours', only('jose', { p999: 16 }), 'seal by jose, times ours at p99.9, more than: 1'],
+    [
+      'a tail that is as short as ours',
+      only('jose', { p999: 16 }),
+      "seal by jose, as a multiple of Sealring's p99.9, more than: 1",
+    ],
   ])('%s is not met', (_, kept, law) => {
     expect(notMet(kept)).toEqual([law]);
   });
@@ -143,7 +151,9 @@ describe('the verdict on the token path', () => {
   test('a tail with too few measurements meets no limit, and is reported as not measured', () => {
     const kept = only(OURS, { p999: undefined });
     expect(notMet(kept)).toHaveLength(5);
-    expect(pageOf(kept)).toContain('| seal by jose, times ours at p99.9, more than | 1 | not measured | **NOT MET** |');
+    expect(pageOf(kept)).toContain(
+      "| seal by jose, as a multiple of Sealring's p99.9, more than | 1 | not measured | **NOT MET** |",
+    );
   });
 
   test('payloads of other sizes are shown without a verdict', () => {
@@ -197,7 +207,7 @@ describe('a benchmark run', () => {
     }
     expect(await writeReport(folder, PART_NAMES)).toEqual([
       'token-path: not measured',
-      'boundary: a flow of two rounds with the boundary, times one without',
+      'boundary: a flow of two rounds with the boundary, as a multiple of one without it',
       'fleet-costs: not measured',
       'steadiness: not measured',
     ]);

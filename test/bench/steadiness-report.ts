@@ -173,7 +173,7 @@ export function judgeSteadiness({ conditions, besides }: SteadinessReport): read
     const ratio = conditions.find(({ condition }) => condition === name)?.tokenRatio?.median;
     // The printed number decides.
     const measured = Number((ratio ?? Number.NaN).toFixed(2));
-    const law = `p99.9 of token operations during ${name} at most ${TOKEN_LIMIT} × the quiet one`;
+    const law = `p99.9 of token operations during ${name}, as a multiple of the quiet condition, at most`;
     return { law, limit: TOKEN_LIMIT, measured, met: measured <= TOKEN_LIMIT };
   });
   const failures = [...conditions, { condition: 'start and end', counts: besides }].map(

@@ -80,7 +80,8 @@ export function judgeTokenPath({ costs, headlineBytes }: TokenPathReport): reado
     // The printed numbers decide.
     if (most !== undefined) {
       const measured = Number((1 / timesOurs.median).toFixed(2));
-      return [{ law: `${operation}, times the ${name}, at most`, limit: most, measured, met: measured <= most }];
+      const law = `${operation} by Sealring, as a multiple of the ${name}, at most`;
+      return [{ law, limit: most, measured, met: measured <= most }];
     }
     const lead = LEADS[name];
     if (lead === undefined) return [];
@@ -89,8 +90,18 @@ export function judgeTokenPath({ costs, headlineBytes }: TokenPathReport): reado
     // If too few of a contender's operations were timed, its p99 is used instead, which is the smaller number.
     const atP999 = Number(((cost.p999 ?? cost.p99) / (ours ?? Number.NaN)).toFixed(2));
     return [
-      { law: `${operation} by ${name}, times ours at p50, at least`, limit: lead, measured: atP50, met: atP50 >= lead },
-      { law: `${operation} by ${name}, times ours at p99.9, more than`, limit: 1, measured: atP999, met: atP999 > 1 },
+      {
+        law: `${operation} by ${name}, as a multiple of Sealring's p50, at least`,
+        limit: lead,
+        measured: atP50,
+        met: atP50 >= lead,
+      },
+      {
+        law: `${operation} by ${name}, as a multiple of Sealring's p99.9, more than`,
+        limit: 1,
+        measured: atP999,
+        met: atP999 > 1,
+      },
     ];
   });
 }

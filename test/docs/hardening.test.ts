@@ -26,11 +26,11 @@ test('the hardening guide names the packages without a mutation score', () => {
     'packages/core/src/tokens/token-sealer.ts': { mutants: 1_000, killed: 1_000, date: '2026-11-20', survivors: [] },
   };
   const page = withScores(guide, scores);
-  expect(page).toContain(`| folder | date | files | mutants | killed | score |
-|---|---|---|---|---|---|
-| \`packages/core/src/formats\` | 2026-11-22 | 1 | 4 | 3 | 75.0 % |
-| \`packages/core/src/tokens\` | 2026-11-20 | 1 | 1 000 | 1 000 | 100.0 % |
-| **core** | 2026-11-20 | 2 | 1 004 | 1 003 | 99.9 % |
+  expect(page).toContain(`| folder | date | files | tried | mutants | killed | score |
+|---|---|---|---|---|---|---|
+| \`packages/core/src/formats\` | 2026-11-22 | 1 | all | 4 | 3 | 75.0 % |
+| \`packages/core/src/tokens\` | 2026-11-20 | 1 | all | 1 000 | 1 000 | 100.0 % |
+| **core** | 2026-11-20 | 2 | all | 1 004 | 1 003 | 99.9 % |
 `);
   expect(page).toMatch(/^Not measured: .*`packages\/core\/src\/ring`.*`packages\/redis`.*$/m);
   expect(page).not.toMatch(/^Not measured: .*`packages\/core`/m);

@@ -35,7 +35,7 @@ const SHARED = {
 /** The guide's code, with a shorter time to live. */
 function steps() {
   guide.module('Before you begin', 'codec.ts');
-  guide.module('What stands in front', 'draining.ts');
+  guide.module('The handler in front of the old server', 'draining.ts');
   const step = (label: string, file: string): Step => ({
     label,
     module: guide.module(label, file, [ttl('ttlSeconds: 600')]),

@@ -4,11 +4,11 @@ export interface AwsKmsCommand {
 }
 
 /**
- * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake also works. At run time, the
- * client must accept this package's commands: create it with the same copy of the SDK.
+ * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that the wrapper uses; a fake also works. At run
+ * time, the client must accept this package's commands: create it with the same copy of the SDK.
  *
- * Set `maxAttempts: 1` on your own client: the SDK's retries would multiply the wrapper's, outlast its
- * deadline and hide the code of the first refusal.
+ * On your own client, set `maxAttempts: 1`. Otherwise the SDK's retries multiply the wrapper's retries, outlast the
+ * wrapper's deadline and hide the code of the first refusal.
  */
 export interface AwsKmsClient {
   /** Resolves to the service's answer. The caller checks its contents, hence `unknown`. */

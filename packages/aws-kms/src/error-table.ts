@@ -60,12 +60,12 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 } satisfies Record<string, ErrorRow>);
 
 /**
- * Classifies an error of an SDK call. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
- * only: never a message, which can contain parts of the request, and never the class, which differs between copies
- * of the SDK. Never throws.
+ * Classifies an error from an SDK call. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
+ * only: never a message, which can contain parts of the request, and never the class, which differs between copies of
+ * the SDK. Never throws.
  *
- * A name in the table decides, otherwise the status: a 403 without a JSON body, as proxies and service control
- * policies send it, arrives as a `SyntaxError`. Anything else is `unavailable`.
+ * A name in the table decides the kind. Otherwise the HTTP status decides it: a 403 without a JSON body, which proxies
+ * and service control policies send, arrives as a `SyntaxError`. Anything else is `unavailable`.
  */
 export function classify(error: unknown): ServiceFailure {
   const metadata = vendorError.property(error, '$metadata');

@@ -22,7 +22,7 @@ const ARN = new RegExp(
 );
 const BARE = new RegExp(`^(?:(?<id>${KEY_ID})|${ALIAS})$`);
 
-/** Reads a KMS key's name; undefined for any other form. */
+/** Parses the name of a KMS key; returns undefined for any other form. */
 export function parseKeyName(text: string): KeyName | undefined {
   const arn = ARN.exec(text)?.groups as (ArnScope & { readonly id?: string }) | undefined;
   if (arn !== undefined) {
@@ -34,7 +34,7 @@ export function parseKeyName(text: string): KeyName | undefined {
   return bare['id'] === undefined ? { form: 'alias-name' } : { form: 'key-id', id: bare['id'] };
 }
 
-/** A full key ARN, taken apart; undefined for anything else. */
+/** Parses a full key ARN; returns undefined for anything else. */
 export function parseKeyArn(text: string): Extract<KeyName, { form: 'key-arn' }> | undefined {
   const name = parseKeyName(text);
   return name?.form === 'key-arn' ? name : undefined;

@@ -9,7 +9,7 @@ import { type AwsKmsKeyWrapperOptions, readOptions, type Settings } from './opti
 const PROVIDER = 'aws-kms';
 /** A name such as `us-gov-west-1`. */
 const REGION = /^[a-z0-9-]{1,32}$/;
-/** Longest `CiphertextBlob` that Decrypt takes (AWS KMS API reference, Decrypt). */
+/** Longest `CiphertextBlob` that Decrypt accepts (AWS KMS API reference, Decrypt). */
 const MAX_WRAPPED_BYTES = 6144;
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   generate: 'kms:GenerateDataKey',
@@ -19,19 +19,19 @@ const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Obje
 
 /**
  * Wraps 32-byte data keys with a symmetric key of AWS KMS: GenerateDataKey (AES_256), Encrypt, Decrypt. The whole
- * context is sent as the encryption context, and KMS authenticates it. Wrapped keys record the ARN of the key that KMS
+ * context is sent as the encryption context, and KMS authenticates it. A wrapped key records the key ARN that KMS
  * reports.
  *
  * A wrapped key never chooses which KMS key is called: a wrapped key that names neither the key of `keyId` nor one of
- * `alsoUnwrap` is refused before any call. If `keyId` is an alias, its key is known only from the answer, which must
- * match the record.
+ * `alsoUnwrap` is refused before any call. If `keyId` is an alias, the wrapper learns from KMS's answer which key the
+ * alias means. That key must be the one that the wrapped key records.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: AWS KMS API reference, version 2014-11-01.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example
@@ -173,7 +173,8 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   /** The most common cause of a missing key is a region other than that of the key. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
-    // Only the wrapper's own client is asked: the caller's is foreign code. A wrong region may contain any text.
+    // Reads the region only from the wrapper's own client, because the caller's client is foreign code. A region that
+    // does not have the form of a region's name could be any text, so it is not shown.
     const region = await this.#own?.config.region();
     return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }

@@ -15,8 +15,8 @@ export interface AwsKmsKeyWrapperOptions {
   /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /**
-   * Whether data keys that any replica wrapped are unwrapped, by calling the replica that `keyId` names; needs an
-   * `mrk-…` key or an alias. Default false.
+   * Whether to unwrap data keys that any replica of the key wrapped, by calling the replica that `keyId` names;
+   * requires an `mrk-…` key or an alias. Default false.
    */
   readonly multiRegion?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -51,7 +51,8 @@ const MAX_ALSO_UNWRAP = 64;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, a key name of no known form, or options that contradict each other.
+ * @throws {RangeError} for a value outside its bounds, a key name in an unknown form, or options that contradict each
+ * other.
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
   option.refuseUnknown(OWNER, options, OPTION_NAMES);

@@ -1,5 +1,5 @@
 /**
- * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake also works.
+ * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that the store uses; a fake also works.
  *
  * If you pass your own client, set `retryOptions: { maxTries: 1 }`: a write that the SDK retries after it succeeded is
  * refused as a conflict with itself, and the SDK's retries outlast the deadline. Do not set `secondaryHost`: the

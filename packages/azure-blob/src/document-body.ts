@@ -23,7 +23,7 @@ export async function readDocument(
   return ringStorage.decodeDocument(outcome.answer, 'blob');
 }
 
-/** The checksum that Blob Storage keeps: MD5, 16 bytes. None where this machine's policy (FIPS) forbids MD5. */
+/** The checksum that Blob Storage keeps: MD5, 16 bytes. None if this machine's policy (FIPS) forbids MD5. */
 export function checksumOf(bytes: Buffer): { readonly transactionalContentMD5?: Buffer } {
   try {
     return { transactionalContentMD5: createHash('md5').update(bytes).digest() };

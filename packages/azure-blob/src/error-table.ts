@@ -33,7 +33,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
     InsufficientAccountPermissions KeyBasedAuthenticationNotPermitted PublicAccessNotPermitted UnauthorizedBlobOverwrite`,
   ],
   ['denied', CREDENTIALS, 'AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation'],
-  // They have no separate kind: the caller may not do this, and a retry cannot help.
+  // Invalid requests have no separate kind. They are `denied`, because the caller may not do this and a retry cannot
+  // help.
   [
     'denied',
     'Blob Storage does not accept the request: check container and blob',
@@ -82,8 +83,8 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * Classifies an error of an SDK call. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
- * which differs between copies of the SDK.
+ * Classifies an error from an SDK call. Reads `code`, `name` and `statusCode` only: never a message, and never the
+ * class, which differs between copies of the SDK.
  *
  * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; the 404 of a proxy or of a missing container
  * does not.

@@ -71,7 +71,7 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
-// It may contain a signature, so no message includes its text.
+// The URL can contain a signature, so no message includes its text.
 function urlOf(value: string): string {
   const url = option.urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
@@ -84,7 +84,7 @@ function urlOf(value: string): string {
 }
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {
-  // It may belong to another copy of the SDK, so instanceof is not used.
+  // The credential can belong to another copy of the SDK, so instanceof is not used.
   const { getToken, accountName } = Object(value) as { readonly getToken?: unknown; readonly accountName?: unknown };
   return getToken === undefined ? typeof accountName === 'string' : typeof getToken === 'function';
 }

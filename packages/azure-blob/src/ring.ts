@@ -22,15 +22,15 @@ const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
  * the blob's ETag, which changes with every write, even of the same bytes.
  *
  * A ring is created with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is
- * `too-large`; only its beginning is read. That error, and the one for a blob that is `corrupt`, has the ETag, so that
- * the blob can be replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as
- * `unavailable` may have succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a
- * `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
+ * `too-large`; only its beginning is read. That error and the error for a `corrupt` blob contain the ETag, so that the
+ * blob can be replaced. Only Blob Storage's own 404 BlobNotFound means that the ring is absent. A write that ends as
+ * `unavailable` may have succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError},
+ * or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Storage services REST API reference, Get Blob, Put Blob, and "Specifying conditional headers for Blob service
  * operations".
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

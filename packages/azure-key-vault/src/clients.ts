@@ -1,9 +1,12 @@
 import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
 import { formatKeyId, type VaultKeyVersionId } from './key-id.ts';
 
-/** Provides bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
+/** Provides bearer tokens: a `TokenCredential` of `@azure/identity`, or any object with the same `getToken` method. */
 export interface AzureCredential {
-  /** Resolves to a token for the scopes and when it expires, in milliseconds since the epoch; null if there is none. */
+  /**
+   * Resolves to a token for the scopes and its expiry time in milliseconds since the epoch, or to null if there is no
+   * token.
+   */
   getToken(
     scopes: string | string[],
     options?: object,
@@ -54,8 +57,8 @@ export interface AzureKeyReference {
 /**
  * Creates the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
  *
- * Set `retryOptions: { maxRetries: 0 }` on both: the SDK's retries would multiply the wrapper's, outlast its deadline and
- * hide the first refusal.
+ * Set `retryOptions: { maxRetries: 0 }` on both. Otherwise the SDK's retries multiply the wrapper's retries, outlast
+ * the wrapper's deadline and hide the first refusal.
  */
 export interface AzureKeyVaultClients {
   /** `(vaultUrl) => new KeyClient(vaultUrl, credential, options)` */

@@ -19,12 +19,15 @@ export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
-   * Further versions of signing keys whose signatures are accepted: earlier versions than `signKeyId`, and the next
+   * Further versions of signing keys whose signatures are accepted: versions earlier than `signKeyId`, and the next
    * version. Their public keys are fetched together with the public key of `signKeyId`, so this option cannot be
    * combined with `signPublicKeys`; 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
+  /**
+   * Attempts for each call that the ring makes; 1 to 10. Default 1, because the ring itself retries calls that a caller
+   * waits for.
+   */
   readonly maxAttempts?: number | undefined;
 }
 
@@ -34,10 +37,10 @@ export interface AzureKeyVaultCodecOptions
  * `signKeyId` and `alsoVerify`; the codec uses them until it is closed. Fetching them is part of the start: it is
  * retried, and counts towards the policy's `startTimeoutSeconds`.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
- * `dangerouslyTrustStore` is set.
+ * @throws {TypeError} for an unknown option, for an option of the wrong type, or for RSA-OAEP-256 without a signing
+ * key, unless `dangerouslyTrustStore` is set.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if startup fails.
  *
  * @example
  * ```ts

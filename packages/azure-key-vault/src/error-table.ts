@@ -61,7 +61,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   CredentialUnavailableError: { kind: 'unavailable', hint: CREDENTIALS },
 } satisfies Record<string, ErrorRow>);
 
-/** Rows with another meaning for an unwrap, where the vault rejects the wrapped key. */
+/** Rows that have another meaning for an unwrap: the vault rejects the wrapped key. */
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
@@ -78,7 +78,7 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
 });
 
 /**
- * Classifies a rejection of the SDK. Reads codes, names and statuses, and the beginning of a message if the SDK sent no
+ * Classifies a rejection by the SDK. Reads codes, names and statuses, and the beginning of a message if the SDK sent no
  * request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs between
  * copies of the SDK. Never throws.
  *

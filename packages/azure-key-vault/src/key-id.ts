@@ -41,7 +41,7 @@ export function formatKeyId({ vaultUrl, name, version }: VaultKeyId): string {
 }
 
 /**
- * Whether `text` is the identifier of a version of the configured key, and of the configured version where there is one.
+ * Whether `text` is the identifier of a version of the configured key, and of the configured version if there is one.
  * Names of keys are not case-sensitive.
  */
 export function isOf({ vaultUrl, name, version }: VaultKeyId, text: unknown): boolean {

@@ -25,7 +25,7 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
  *
  * Source: Azure Key Vault REST API reference, version 2025-07-01; RFC 7518, sections 3.4, 4.3 and 4.4.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds, or options that contradict each other.
  *
  * @example

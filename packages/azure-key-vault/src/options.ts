@@ -12,8 +12,8 @@ export interface AzureKeyVaultAccess {
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
    * Whether the SDK skips its check that the vault asks for a token for its own domain. Set it for an emulator, or for
-   * a vault behind another host name: the server there then gets a token for the domain that it names. Only
-   * with `credential`; with `clients`, set the SDK's own option. Default false.
+   * a vault behind another host name: the server at that address then receives a token for whichever domain it names.
+   * Only with `credential`; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -30,8 +30,8 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
   readonly algorithm?: AzureWrapAlgorithm | undefined;
   /**
-   * Replaced keys of the same algorithm, either with all versions or one version, whose wrapped keys may still be
-   * unwrapped; 0 to 64. Default none.
+   * Replaced keys with the same algorithm whose wrapped keys may still be unwrapped. An entry without a version covers
+   * all versions of the key; 0 to 64. Default none.
    */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /**

@@ -12,8 +12,8 @@ export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
   /** Versions of EC keys on P-256: `https://VAULT/keys/NAME/VERSION`; 1 to 16. Required. */
   readonly signKeyIds: readonly string[];
   /**
-   * Attempts per key, the first one included; 1 to 10. Default 10, of which none begins later than 15 seconds after the
-   * first, so that a start survives a failure of a few seconds.
+   * Attempts per key, the first one included; 1 to 10. Default 10; with the default, no attempt begins later than 15
+   * seconds after the first. A start therefore survives an outage of a few seconds.
    */
   readonly maxAttempts?: number | undefined;
   /** Ends the calls early. */
@@ -83,7 +83,7 @@ export interface StartLimits {
 }
 
 /**
- * Like {@link fetchAzureSignPublicKeys}, but retries until the time for the start is over.
+ * Like {@link fetchAzureSignPublicKeys}, but retries until the start's deadline.
  *
  * @throws {KeyWrapperError} a refusal at once; otherwise the last failure before the deadline, with the attempts made.
  */

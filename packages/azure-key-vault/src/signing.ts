@@ -80,7 +80,7 @@ export class EntrySigner {
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
     if (!types.isUint8Array(entry))
       throw option.typeError(`${PROVIDER}: an entry must be a Uint8Array, got ${option.show(entry)}`);
-    // A copy: the caller may change the original while the call is pending.
+    // A copy, because the caller can change the original while the call is pending.
     const signed = new Uint8Array(entry);
     const digest = createHash('sha256').update(signed).digest();
     const { answer, keyId } = await this.#calls.call('sign', options, (call) =>

@@ -8,11 +8,11 @@ import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts'
 /** Neither RSA-OAEP-256 nor A256KW takes a context, so the ring binds the context inside the wrapped plaintext. */
 export const SUPPORTS: keyWrapping.ContextSupport = Object.freeze({ context: false });
 
-/** RSA of 4096 bits, the longest that a vault has. */
+/** RSA with 4096 bits, the longest key that a vault supports. */
 const MAX_WRAPPED_BYTES = 512;
 /** How long the current version of a key is cached: about the time between two reads of the ring. */
 const CURRENT_VERSION_MS = 300_000;
-/** The most cryptography clients that are cached, one per key version: a ring has at most 64 keys. */
+/** Maximum number of cached cryptography clients, one per key version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;
 
 /**

@@ -13,7 +13,8 @@ const MAX_EXIT_DELAY_MS = 2_000;
 
 /** Runs the command of this process, reports its failure, and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // The reader of a pipe may stop early, as in `sealring status | head`. A server outlives its log, whose disk may be full.
+  // The reader of a pipe may stop early, as in `sealring status | head`. A server must also outlive a log that cannot be
+  // written, for example because the disk is full.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && !isServer()) throw error;

@@ -39,7 +39,7 @@ export interface ConformanceOptions {
   readonly only?: readonly string[];
   /** Seed of all random inputs, 0 to 2^31 − 1. Default: a random seed, which the report shows. */
   readonly seed?: number;
-  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 60 000. */
+  /** Time limit for one requirement, in milliseconds; 100 to 3 600 000. Default 60 000. */
   readonly timeoutMs?: number;
   /** Called before each requirement is checked, and once at the end with an empty id. */
   readonly onProgress?: (done: number, total: number, id: string) => void;

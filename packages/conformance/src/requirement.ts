@@ -1,4 +1,4 @@
-/** The result of one requirement. A failed MUST has the status `fail`, a failed SHOULD `warn`. */
+/** The result of one requirement. A failed MUST has the status `fail`; a failed SHOULD has the status `warn`. */
 export interface ConformanceResult {
   /** The id of the requirement, such as `CODEC-FORGE`. */
   readonly id: string;
@@ -8,7 +8,7 @@ export interface ConformanceResult {
   readonly status: 'pass' | 'fail' | 'warn' | 'not-applicable';
   /** The smallest failing input and how to repeat it, the reason for `not-applicable`, or an observation. */
   readonly detail?: string;
-  /** Milliseconds. */
+  /** How long the check took, in milliseconds. */
   readonly durationMs: number;
 }
 
@@ -19,7 +19,7 @@ export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store' | 'single-use';
 export interface ConformanceReport {
   /** The target's name. */
   readonly target: string;
-  /** The contract. */
+  /** The contract that was checked. */
   readonly suite: SuiteName;
   /** Whether no MUST failed among the requirements that were checked. */
   readonly passed: boolean;
@@ -28,7 +28,7 @@ export interface ConformanceReport {
    * run ends there.
    */
   readonly results: readonly ConformanceResult[];
-  /** ISO 8601, UTC. */
+  /** When the run started: ISO 8601, UTC. */
   readonly startedAt: string;
   /** The version of this package. */
   readonly kitVersion: string;

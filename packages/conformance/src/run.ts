@@ -41,7 +41,7 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly checks: Checks<Tried>;
   /** Requirements that cannot be checked through a pipe, with the reason. */
   readonly unseenThroughPipe?: Readonly<Record<string, string>>;
-  /** Default time limit for one requirement, milliseconds. */
+  /** Default time limit for one requirement, in milliseconds. */
   readonly timeoutMs: number;
   /** The options of the suite in addition to the common ones. */
   readonly options?: v.ObjectEntries;
@@ -58,15 +58,15 @@ export interface Suite<Target, Options> {
   describe(target: Target, runner: TestRunner, options?: Options): void;
 }
 
-/** Extra time for a test, beyond the time limit for its requirement, to create and close instances, milliseconds. */
+/** Extra time for a test, beyond the time limit for its requirement, to create and close instances, in milliseconds. */
 const SLACK_MS = 10_000;
-/** Time limit for closing all instances of a target if an earlier close did not end, milliseconds. */
+/** Time limit for closing all instances of a target if an earlier close did not end, in milliseconds. */
 const CLOSE_AGAIN_MS = 50;
 /** Targets with a `close` that does not end. The kit waits for the full time limit only once. */
 const neverClose = new WeakSet<object>();
 /** Number of requirements of a target that did not end in time. */
 const lateness = new WeakMap<object, number>();
-/** After this number of late requirements, each of the others gets less time. */
+/** After this number of late requirements, each remaining requirement gets less time. */
 const MOST_LATE = 3;
 const SHORT_MS = 5_000;
 

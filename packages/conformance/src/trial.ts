@@ -2,13 +2,13 @@ import { Random } from './bytes.ts';
 import { expectThat, Finding, NotApplicable } from './requirement.ts';
 import { describeThrown, isObject, isThenable, kindOf } from './thrown.ts';
 
-/** Time limit for closing all instances of one requirement, milliseconds. */
+/** Time limit for closing all instances of one requirement, in milliseconds. */
 export const CLOSE_MS = 5_000;
 
-/** Time limit for the optional repetitions of one requirement, milliseconds. */
+/** Time limit for the optional repetitions of one requirement, in milliseconds. */
 export const REPEATS_MS = 500;
 
-/** A target is slow if a step takes longer, milliseconds. */
+/** A target counts as slow if a step takes longer than this, in milliseconds. */
 const SLOW_MS = 50;
 /** Number of concurrent steps with a slow target. */
 const STEPS_AT_ONCE = 8;
@@ -18,7 +18,7 @@ export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 /** The base class of the trials of all suites. Closes the instances after a check, and names the calls that hang. */
 export class Trial {
   readonly random: Random;
-  /** Time limit for one call, if shorter than the limit for the requirement, milliseconds. */
+  /** Time limit for one call, if shorter than the limit for the requirement, in milliseconds. */
   readonly callMs: number = Number.POSITIVE_INFINITY;
   /** Instances that a check has already closed. Closing them again is allowed to fail. */
   protected readonly closed: Set<object> = new Set();
@@ -107,8 +107,8 @@ export class Trial {
   }
 
   /**
-   * Does the work for each item, one item at a time, so that a finding names the right one; for several items at a time
-   * if that is slow.
+   * Does the work for each item, one item at a time, so that a finding names the right item. If that is slow, works on
+   * several items at a time.
    */
   async each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
     let isSlow = false;

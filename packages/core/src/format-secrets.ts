@@ -19,14 +19,15 @@ export interface FormatSecrets {
   /** The secrets of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
   /**
-   * Call it for a token that none of {@link open} can unseal. Reads the ring, at most once per missRefresh, for a
-   * key that another member has published since. Resolves when that read has ended, whether it succeeded or not.
+   * Call it for a token that none of {@link open} can unseal. Reads the ring, at most once per
+   * `missRefreshSeconds`, for a key that another member has published since. Resolves when that read has ended, whether
+   * it succeeded or not.
    */
   noteUnknownKey(): Promise<void>;
 }
 
 /**
- * The current secrets of a peer's format, for `@sealring/mcp` only. They unseal that format and no other.
+ * The current secrets for another project's format, for `@sealring/mcp` only. They unseal that format and no other.
  * @throws {TypeError} unless `codec` was made by `createKmsCodec`.
  */
 export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecrets {

@@ -23,7 +23,7 @@ export interface DashboardOptions {
    * password, query or fragment. Default: none.
    */
   readonly members?: readonly URL[];
-  /** Time between two rounds. Seconds, 1 to 86 400. Default: 5. */
+  /** Time between two rounds, in seconds; 1 to 86 400. Default: 5. */
   readonly everySeconds?: number;
   /**
    * Address or name to listen on. If it is not a loopback address, everyone who can reach it sees the page. Default:

@@ -1,6 +1,7 @@
 /**
  * A page that shows the keys of a ring over time, the rates of tokens and refusals, and the health of the members:
- * {@link serveDashboard} serves it. The command `sealring dashboard` of `@sealring/cli` does so for a ring store and a KMS.
+ * {@link serveDashboard} serves it. The command `sealring dashboard` of `@sealring/cli` serves it for a ring store and
+ * a KMS.
  *
  * @packageDocumentation
  */

@@ -121,7 +121,7 @@ function rotationNote({ keys, at }: View): Html {
   const next = keys.filter(({ state }) => state === 'propagating');
   return html`${next.map(
     ({ hash, activates }) =>
-      html`<p class="panel note"><b>A rotation is in progress.</b> <code>${hash}</code> was published, and becomes active in ${span((+activates - +at) / 1_000)}, at ${instant(activates)} UTC. Until then all members read it.</p>`,
+      html`<p class="panel note"><b>A rotation is in progress.</b> <code>${hash}</code> was published, and becomes active in ${span((+activates - +at) / 1_000)}, at ${instant(activates)} UTC. By then, every member will have read it.</p>`,
   )}`;
 }
 

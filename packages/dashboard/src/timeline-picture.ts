@@ -52,7 +52,7 @@ const AXIS = 26;
 /** Half the width of a label of the axis. */
 const TICK = 34;
 const HOUR_MS = 3_600_000;
-/** Distances between the lines of the axis. Hours. */
+/** Distances between the lines of the axis, in hours. */
 const STEPS = [1, 2, 3, 6, 12, 24, 48, 96, 168];
 
 /** The phases of every key on one time axis, with a line for the current time. The style sheet shows one of two layouts. */
@@ -107,7 +107,7 @@ function instantOf(ms: number): string {
 function axisTimes(from: number, to: number, mostLines: number): readonly number[] {
   const step = (STEPS.find((hours) => (to - from) / (hours * HOUR_MS) <= mostLines) ?? 336) * HOUR_MS;
   const first = Math.ceil(from / step) * step;
-  // The limit is reached only in a ring with absurd times.
+  // The limit is reached only in a ring with implausible times.
   const count = Math.min(mostLines + 1, Math.floor((to - first) / step) + 1);
   return Array.from({ length: count }, (_, index) => first + index * step);
 }

@@ -106,7 +106,7 @@ describe('the page', () => {
     [
       'a rotation',
       { keys: [key('old'), key('new', { state: 'propagating', activates: new Date(hours(0.5)) })] },
-      '| A rotation is in progress. | new | was published, and becomes active in 30 min, at 2026-11-21 12:30:00 UTC. Until then all members read it. |',
+      '| A rotation is in progress. | new | was published, and becomes active in 30 min, at 2026-11-21 12:30:00 UTC. By then, every member will have read it. |',
     ],
     [
       'no members',

@@ -21,7 +21,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // It has no separate kind: the caller may not do this, and a retry cannot help.
+    // An invalid request has no separate kind. It is `denied`, because the caller may not do this and a retry cannot
+    // help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: THROTTLED },
     busy: { kind: 'unavailable', detail: 'DynamoDB cannot serve requests at the moment' },
@@ -47,7 +48,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 const BY_STATUS = vendorError.errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
 
 /**
- * Classifies a rejection of the SDK. Reads only `name`, `code` and `$metadata.httpStatusCode`: never a message, and
+ * Classifies a rejection by the SDK. Reads only `name`, `code` and `$metadata.httpStatusCode`: never a message, and
  * never the class, which differs between copies of the SDK.
  */
 export function classify(error: unknown): Failure {

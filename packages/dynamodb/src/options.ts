@@ -13,7 +13,10 @@ export interface DynamodbSingleUseOptions {
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
+  /**
+   * How long to remember a token after it expires, in seconds; 0 to 86 400. Use the value of the ring's policy. Default
+   * 300.
+   */
   readonly clockSkewSeconds?: number;
 }
 

@@ -18,15 +18,15 @@ const NO_REVISION = 'foreign';
  * is 16 random bytes, so that none recurs, even for the same document. Reads are strongly consistent: an eventually
  * consistent read may return an older ring, or none just after the ring was created.
  *
- * A document may have up to 262 144 bytes; DynamoDB's limit is 400 KiB. The error for a stored item that is `too-large` or
- * `corrupt` has its revision, so that it can be replaced. A table that does not exist is `unavailable`, never an absent
- * ring. A write that ends as `unavailable` may have succeeded. Its methods reject
- * with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends within
- * `callTimeoutSeconds`.
+ * A document may have up to 262 144 bytes; DynamoDB's limit is 400 KiB. The error for a stored item that is `too-large`
+ * or `corrupt` contains the item's revision, so that the item can be replaced. A table that does not exist is
+ * `unavailable`, never an absent ring. A write that ends as `unavailable` may have succeeded. The store's methods
+ * reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends
+ * within `callTimeoutSeconds`.
  *
  * Source: Amazon DynamoDB API reference, version 2012-08-10, GetItem and PutItem.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

@@ -10,10 +10,10 @@ const OWNER = 'dynamodbSingleUse';
  * Remembers redeemed tokens in a DynamoDB table, one item each: `{ pk: 'used#<id>', expires }`. A claim is one PutItem
  * on the condition that the item does not exist or has expired.
  *
- * `expires` is a number of seconds since the Unix epoch, `clockSkewSeconds` after the token's own end. Make it the
- * table's time-to-live attribute, so that DynamoDB removes expired items; otherwise the table only grows.
+ * `expires` is a time in seconds since the Unix epoch: `clockSkewSeconds` after the token expires. Make it the table's
+ * time-to-live attribute, so that DynamoDB removes expired items; otherwise the table only grows.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

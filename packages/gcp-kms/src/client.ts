@@ -8,13 +8,13 @@ export interface GcpKmsChecksum {
 export interface GcpKmsEncryptRequest {
   /** Resource name of the CryptoKey. */
   readonly name: string;
-  /** 32 bytes. */
+  /** The data key: 32 bytes. */
   readonly plaintext: Uint8Array;
-  /** Of `plaintext`. */
+  /** The checksum of `plaintext`. */
   readonly plaintextCrc32c: GcpKmsChecksum;
   /** The context, in canonical JSON. */
   readonly additionalAuthenticatedData: Uint8Array;
-  /** Of `additionalAuthenticatedData`. */
+  /** The checksum of `additionalAuthenticatedData`. */
   readonly additionalAuthenticatedDataCrc32c: GcpKmsChecksum;
 }
 
@@ -24,11 +24,11 @@ export interface GcpKmsDecryptRequest {
   readonly name: string;
   /** The ciphertext of an EncryptResponse. */
   readonly ciphertext: Uint8Array;
-  /** Of `ciphertext`. */
+  /** The checksum of `ciphertext`. */
   readonly ciphertextCrc32c: GcpKmsChecksum;
   /** The context, in canonical JSON. */
   readonly additionalAuthenticatedData: Uint8Array;
-  /** Of `additionalAuthenticatedData`. */
+  /** The checksum of `additionalAuthenticatedData`. */
   readonly additionalAuthenticatedDataCrc32c: GcpKmsChecksum;
 }
 
@@ -43,8 +43,8 @@ export interface GcpKmsCallOptions {
 }
 
 /**
- * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a fake
- * also works. A client with the REST transport (`fallback: true`) is not supported, because its errors contain the
+ * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that the wrapper uses, over gRPC; a
+ * fake also works. A client with the REST transport (`fallback: true`) is not supported, because its errors contain the
  * request and therefore the data key.
  */
 export interface GcpKmsClient {

@@ -116,11 +116,11 @@ const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
   [/^Name resolution failed\b/, 'ENOTFOUND'],
 ];
 
-/** How many entries of a list in an error are read at most. */
+/** Maximum number of entries that are read from a list in an error. */
 const MAX_ENTRIES = 8;
 
 /**
- * Classifies a rejection of the SDK. Reads `code`, `reason` and the violations in `statusDetails` and, only for
+ * Classifies a rejection by the SDK. Reads `code`, `reason` and the violations in `statusDetails` and, only for
  * UNAVAILABLE, searches `details` for the texts above. A message, which can contain parts of the request, is never
  * copied. Never reads the class, which differs between copies of the SDK. Never throws. A value that is not a gRPC
  * status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.

@@ -21,7 +21,7 @@ const PROVIDER = 'gcp-kms';
  */
 const MAX_WRAPPED_BYTES = 4096;
 
-/** Cloud KMS gives the same answer if the permission is missing and if the key does not exist. */
+/** Cloud KMS gives the same answer whether the permission is missing or the key does not exist. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'cloudkms.cryptoKeyVersions.useToEncrypt, or the key does not exist',
   unwrap: 'cloudkms.cryptoKeyVersions.useToDecrypt, or the key does not exist',
@@ -37,17 +37,17 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
  * and the CRC32C of every answer is verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
- * A wrapped key never chooses which key is called: one that names a version of neither `keyId` nor a key in `alsoUnwrap`
- * is refused before any call. Decrypt takes no version and does not report which it used, so a wrapped key is Cloud KMS's
- * ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the version's name. A wrapped key
- * that names another version of the same key is refused after it has been unwrapped.
+ * A wrapped key never chooses which key is called: a wrapped key that names a version of neither `keyId` nor a key in
+ * `alsoUnwrap` is refused before any call. Decrypt takes no version and does not report which version it used, so a
+ * wrapped key is Cloud KMS's ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the
+ * version's name. A wrapped key that names another version of the same key is refused after it has been unwrapped.
  *
  * The methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: Cloud KMS API reference, google.cloud.kms.v1.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

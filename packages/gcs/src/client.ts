@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 
 /** One request to the JSON API, for the SDK's authenticated transport. */
 export interface GcsRingRequest {
-  /** Below `apiEndpoint`, with its query. */
+  /** A URL below `apiEndpoint`, with its query. */
   readonly url: string;
   /** GET to read, POST to write. */
   readonly method: 'GET' | 'POST';
@@ -10,13 +10,13 @@ export interface GcsRingRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** The body of a POST: at most 263 KiB, and exactly as long as the header `content-length` says. */
   readonly data?: Readable;
-  /** So that the store itself reads the body of the answer, up to its limit. */
+  /** A stream, so that the store itself can read the body of the answer, up to its own limit. */
   readonly responseType: 'stream';
   /** Aborts at the deadline, or when the caller aborts. */
   readonly signal: AbortSignal;
   /** A redirect is an error, because the ring is never at another address. */
   readonly redirect: 'error';
-  /** The ring retries where necessary. */
+  /** No retries in the SDK: the ring retries if necessary. */
   readonly retry: false;
   /** Accepts every status, because statuses are classified here. */
   readonly validateStatus: () => boolean;
@@ -26,8 +26,8 @@ export interface GcsRingRequest {
  * The part of `Storage` (`@google-cloud/storage`, a peer dependency) that is used: where it sends requests, and what
  * authenticates them; a fake also works.
  *
- * The methods of `File` are not used: `save` deletes the object when a checksum does not match. None of them can be
- * aborted; they follow redirects with the access token, and read an error of any size.
+ * The methods of `File` are not used: `save` deletes the object when a checksum does not match. None of these methods
+ * can be aborted; they follow redirects with the access token, and read error responses of any size.
  */
 export interface GcsRingClient {
   /** `https://storage.googleapis.com`, or the configured endpoint. */

@@ -24,9 +24,10 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['not-found', MISSING, 'notFound', 404],
 
   ['denied', DENIED, 'forbidden insufficientPermissions accountDisabled countryBlocked'],
-  ['denied', 'an organization policy forbids it', 'orgPolicyConstraintFailed'],
+  ['denied', 'an organization policy forbids the call', 'orgPolicyConstraintFailed'],
   ['denied', 'the credentials are missing, wrong or expired', 'authError'],
-  // They have no separate kind: the caller may not do this, and a retry cannot help.
+  // Invalid requests have no separate kind. They are `denied`, because the caller may not do this and a retry cannot
+  // help.
   [
     'denied',
     'Cloud Storage does not accept the request: check bucket and object',
@@ -77,8 +78,9 @@ export function failureOf(status: unknown, reason: unknown): Failure {
 }
 
 /**
- * Classifies a rejection of the SDK. It is never an answer of Cloud Storage, because all of those resolve: the network
- * failed, or no access token was available. The result is therefore always `unavailable`. Never throws.
+ * Classifies a rejection by the SDK. A rejection is never an answer from Cloud Storage, because the SDK resolves for
+ * every answer: either the network failed, or no access token was available. The result is therefore always
+ * `unavailable`. Never throws.
  */
 export function classify(error: unknown): Failure {
   return (

@@ -72,7 +72,8 @@ export function readOptions(options: GcsRingOptions): Settings {
 
 /**
  * @throws {TypeError} for a value that is not a client.
- * @throws {RangeError} for a client that does not authenticate at its endpoint: the requests of a ring always do.
+ * @throws {RangeError} for a client that does not authenticate at its endpoint, because the store always authenticates
+ * its requests.
  */
 function checkClient(given: unknown): GcsRingClient {
   const endpoint = field(given, 'apiEndpoint');

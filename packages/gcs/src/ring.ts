@@ -26,14 +26,14 @@ const ABSENT = '0';
  * Every write has the precondition `ifGenerationMatch`. Cloud Storage answers 404 for a missing object and for a missing
  * bucket, so a ring is absent only if the bucket can be listed and does not contain the object.
  *
- * An object of 262 145 bytes or more is `too-large`; only its beginning is read. That error, and the one for an object
- * that is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A write
- * that ends as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
+ * An object of 262 145 bytes or more is `too-large`; only its beginning is read. That error and the error for a
+ * `corrupt` object contain the generation, so that the object can be replaced. Checksums are verified both ways. A
+ * write that ends as `unavailable` may have succeeded. The store's methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

@@ -4,13 +4,13 @@ import type { Failure } from './error-table.ts';
 
 /**
  * The part of `KubeConfig` (`@kubernetes/client-node`) that is used: which cluster to call, and what authenticates the
- * calls (service account, client certificate, exec plugin, OIDC). A fake also fits its types.
+ * calls (service account, client certificate, exec plugin, OIDC). A fake that matches these types also works.
  *
  * The generated API classes are not used: they read an answer of any length, and turn a refusal by the API server into
  * an error whose message contains the whole response.
  */
 export interface KubernetesRingClient {
-  /** The cluster of the current context; null where there is none. */
+  /** The cluster of the current context; null if there is none. */
   getCurrentCluster(): { readonly server: string } | null;
   /** Adds the agent, certificates and credentials to one request's options. This may read a token or run a program. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;

@@ -10,7 +10,7 @@ export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
 /** The parts of a cluster object that a ring needs. */
 export interface Held {
-  /** The text in `data`; undefined where the object has no such entry. */
+  /** The text in `data`; undefined if the object has no such entry. */
   readonly entry: string | undefined;
   readonly uid: string;
   readonly resourceVersion: string;
@@ -29,8 +29,8 @@ export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
 });
 
 /**
- * Its value changes with every write, because a patch that changes nothing keeps the `resourceVersion`, so that two
- * writers would win.
+ * Its value changes with every write, because a patch that changes nothing keeps the `resourceVersion`, and two writers
+ * could then both win.
  */
 const WRITE_ANNOTATION = 'sealring.dev/write';
 

@@ -29,19 +29,19 @@ import { watchListener } from './watch.ts';
 /**
  * A ring store in one entry of a Secret or ConfigMap. The entry is the document, as base64 in a Secret; the revision is
  * the `uid` and `resourceVersion` of the object. Other entries, labels and annotations of the object are left
- * unchanged. In an object without the entry, the ring does not exist yet, so you can create the object beforehand.
+ * unchanged. If the object exists without the entry, the ring is absent, so you can create the object in advance.
  *
  * Every write has the precondition `resourceVersion`, or creates the object. A ring is absent only if the API server
  * itself answers that this object does not exist. A document of 262 145 bytes or more is `too-large`; an entry that is
- * empty, not base64 or not UTF-8 is `corrupt`. Both errors have the revision with which to replace it. An immutable
- * object is `read-only`. `watch` holds one connection, and resumes where the previous one ended.
+ * empty, not base64 or not UTF-8 is `corrupt`. Both errors contain the revision that is needed to replace the entry. An
+ * immutable object is `read-only`. `watch` holds one connection, and resumes where the previous one ended.
  *
  * A write that ends as `unavailable` may have succeeded. The methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Kubernetes API concepts: "Resource versions", "Efficient detection of changes"; API reference v1.34.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

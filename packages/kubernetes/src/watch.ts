@@ -6,7 +6,10 @@ import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
 
 /** The API server ends a watch after this time; most clients ask for 5 to 10 minutes. */
 const WATCH_SECONDS = 300;
-/** Delay of TCP keep-alive, which alone reveals a lost peer: a watch may be silent for its whole life. Milliseconds. */
+/**
+ * Delay of TCP keep-alive, in milliseconds. Only keep-alive reveals a lost peer, because a watch may be silent for its
+ * whole life.
+ */
 const KEEP_ALIVE_MS = 15_000;
 /** A watch that ends sooner is not resumed at once. In milliseconds. */
 const SHORTEST_WATCH_MS = 1_000;

@@ -11,7 +11,7 @@ export interface Happening {
   readonly attributes: Attributes;
   /** For spans only: the values are not bounded. */
   readonly spanAttributes?: Attributes;
-  /** Duration. Seconds. */
+  /** The duration, in seconds. */
   readonly seconds?: number;
   readonly failed?: boolean;
 }

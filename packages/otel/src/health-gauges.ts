@@ -104,7 +104,7 @@ function createGauges(meter: Meter) {
     canUnseal: flag('sealring.codec.can_unseal', 'Whether this member can unseal now'),
     sealRemaining: seconds(
       'sealring.codec.seal.remaining',
-      'How long this member continues to seal without KMS and ring store',
+      'How long this member continues to seal without the KMS and the ring store',
     ),
     kmsCheckAge: seconds('sealring.codec.kms_check.age', 'Time since the last KMS check that passed'),
     refreshAge: seconds('sealring.codec.refresh.age', 'Time since the last complete refresh'),

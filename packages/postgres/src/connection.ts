@@ -68,7 +68,7 @@ function ownPool(connectionString: string, connectionTimeoutMillis: number): Poo
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  // An idle connection that breaks; the next call takes another.
+  // An idle connection broke; the next call takes another connection.
   pool.on('error', ignore);
   return pool;
 }

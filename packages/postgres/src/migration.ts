@@ -1,7 +1,7 @@
 import { option, ringStorage } from '@sealring/core/adapter';
 import { tableOf } from './options.ts';
 
-/** The tables to create; a missing name is the default of the store that uses it. */
+/** The tables to create. A name that you omit is the default name of the store that uses the table. */
 export interface PostgresTables {
   /** Default `sealring_ring`. */
   readonly ring?: string;
@@ -9,12 +9,15 @@ export interface PostgresTables {
   readonly singleUse?: string;
 }
 
-/** Serializes concurrent migrations, which CREATE TABLE IF NOT EXISTS does not. Any number that no other program uses. */
+/**
+ * Serializes concurrent migrations, which CREATE TABLE IF NOT EXISTS does not do. The value can be any number that no
+ * other program uses.
+ */
 const LOCK = 5_387_104_662;
 
 /**
- * The statements that create both tables, as text, for your migration tool; with default names it is the file
- * `schema.sql` of this package. Run it as one transaction (`psql -1`). It changes no existing table.
+ * The statements that create both tables, as text for your migration tool. With the default names, this is the text of
+ * `schema.sql` in this package. Run it as one transaction (`psql -1`). It changes no existing table.
  *
  * @throws {TypeError | RangeError} for an invalid table name.
  */
@@ -43,7 +46,8 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${singleUse} (expires_at);
  * Creates both tables if they are missing, with a `pg` client or pool whose user has permission to do so. The stores
  * never create them, because a database that lost its tables must not look like a new one.
  *
- * @throws what the client throws; only a deployment calls this, so its errors are passed on as they are.
+ * @throws whatever the client throws. Only deployments call this function, so the client's errors are passed on
+ * unchanged.
  *
  * @example
  * ```ts

@@ -22,8 +22,8 @@ export interface PostgresRingOptions extends PostgresSource {
   /** The ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
   readonly name?: string;
   /**
-   * Creates a client for push, which is not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN
-   * receives nothing. Default: a `pg.Client` with the options of the pool.
+   * Creates a client for push and does not connect it. Required for a pool behind PgBouncer in transaction mode, where
+   * LISTEN receives nothing. Default: a `pg.Client` with the options of the pool.
    */
   readonly createListener?: () => PostgresListener;
 }
@@ -32,7 +32,10 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** The table, in the same form as for {@link postgresRing}. Default `sealring_single_use`. */
   readonly table?: string;
-  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
+  /**
+   * How long to remember a token after it expires, in seconds; 0 to 86 400. Use the value of the ring's policy. Default
+   * 300.
+   */
   readonly clockSkewSeconds?: number;
 }
 

@@ -8,19 +8,19 @@ import { channelOf, pushListener } from './push.ts';
 const OWNER = 'postgresRing';
 
 /**
- * A ring store in one row of a table in PostgreSQL 13 or later, compared and replaced by a single statement. The table
- * is created by {@link migrate} or `schema.sql`, never by the store.
+ * A ring store in one row of a table in PostgreSQL 13 or later. A single statement compares and replaces the row. The
+ * table is created by {@link migrate} or `schema.sql`, never by the store.
  *
  * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to 262
- * 144 bytes and no NUL; the error for a stored document that is `too-large` or empty has its revision. Only a primary
- * is read. Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have succeeded, or may
- * still succeed on the server if the row is at `expected`.
+ * 144 bytes and no NUL; the error for a stored document that is `too-large` or empty contains the revision of that
+ * document. Only a primary is read. Every call ends within `callTimeoutSeconds`. A write that ends as `unavailable` may
+ * have succeeded; if the row is still at `expected`, it may also succeed later on the server.
  *
  * `watch` listens on its own connection, outside the pool, and does not keep the process alive. It also calls back
- * after each reconnection, for writes that it may have missed. `close` closes it, and a pool that was created from
- * `connectionString`.
+ * after each reconnection, because it may have missed writes. `close` closes this connection, and also the pool if the
+ * store created it from `connectionString`.
  *
- * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
+ * @throws {TypeError} for a wrong or unknown option, or if not exactly one of `pool` and `connectionString` is given.
  * @throws {RangeError} for a value outside its bounds.
  *
  * @example

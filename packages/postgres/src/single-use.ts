@@ -11,10 +11,11 @@ const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
 
 /**
- * Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also removes up to 16 expired
- * rows, so no job has to. A token is redeemed at most once as long as the server keeps what it committed.
+ * Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also removes up to 16
+ * expired rows, so no cleanup job is needed. A token is redeemed at most once as long as the server keeps what it
+ * committed.
  *
- * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
+ * @throws {TypeError} for a wrong or unknown option, or if not exactly one of `pool` and `connectionString` is given.
  * @throws {RangeError} for a value outside its bounds.
  *
  * @example

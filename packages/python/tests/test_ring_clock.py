@@ -68,7 +68,7 @@ def test_a_date_confirms_a_step_or_not() -> None:
 def test_a_time_that_no_date_ever_fitted_is_given_up_for_another() -> None:
     machine = Machine()
     machine.note("kms", -3_600_000)
-    assert "3600 s ahead of that of the kms" in str(machine.trouble)
+    assert "3600 s ahead of the clock of the KMS" in str(machine.trouble)
     machine.wall -= 3_600_000
     assert (machine.judged, machine.trouble) == (machine.wall, None)
 
@@ -76,7 +76,7 @@ def test_a_time_that_no_date_ever_fitted_is_given_up_for_another() -> None:
 def test_the_wrong_date_of_one_service_does_not_matter_when_the_other_agrees() -> None:
     machine = Machine()
     machine.note("store", 3_600_000)
-    assert "3600 s behind that of the store" in str(machine.trouble)
+    assert "3600 s behind the clock of the store" in str(machine.trouble)
     machine.note("kms", 306_000)
     assert machine.trouble is None
     assert machine.ring.disputed_by(machine.moment) == "store"

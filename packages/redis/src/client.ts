@@ -1,28 +1,30 @@
 /** How a reply is decoded: maps a RESP type byte to a class, in node-redis's form. */
 export interface RedisReplyTypes {
-  /** 36 is the code of `$`, for a bulk string. A client that ignores this and returns strings works too. */
+  /** 36 is the code of `$`, for a bulk string. A client that ignores this and returns strings also works. */
   readonly 36: typeof Buffer;
 }
 
 /** Options of a command. */
 export interface RedisSendOptions {
-  /** Takes the command out of the client's queue if it was not sent yet: it must not be sent later. */
+  /** Removes the command from the client's queue if it has not been sent yet, so that it is never sent later. */
   readonly abortSignal?: AbortSignal;
   /** How to decode the reply. */
   readonly typeMapping?: RedisReplyTypes;
 }
 
 /**
- * The part of a node-redis client that is used: a client of `createClient` or `createClientPool` of `redis` 5 or 6, or
- * a fake. A cluster or Sentinel client does not work, because its `sendCommand` differs: pass the client of one node,
- * or of the primary.
+ * The part of a node-redis client that is used: one that `createClient` or `createClientPool` of `redis` 5 or 6
+ * creates, or a fake. A cluster or Sentinel client does not work, because its `sendCommand` differs: pass the client of
+ * one node, or of the primary.
  *
  * Connect it, and listen to its `error` events, before or after you create the store; you close it.
  */
 export interface RedisClient {
   /** Sends one command. The caller checks the result, hence `unknown`. */
   sendCommand(args: string[], options?: RedisSendOptions): Promise<unknown>;
-  /** Another client with the same settings, not connected yet. Without it, as in a pool, the ring has no push. */
+  /**
+   * Another client with the same settings, not connected yet. Without this method, as in a pool, the ring has no push.
+   */
   duplicate?(): RedisSubscriber;
 }
 

@@ -7,8 +7,8 @@ import type { Settings } from './options.ts';
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 2_000;
 /**
- * A call ends before the deadline of the ring, which would otherwise be the same by default: the error of the ring does
- * not show why there was no answer.
+ * A call ends shortly before the ring's own deadline, which by default has the same value, because the error of the
+ * ring does not show why there was no answer.
  */
 const SHARE_OF_TIMEOUT = 0.9;
 
@@ -57,7 +57,8 @@ class OwnClient implements RedisClient {
 
   constructor(url: string, connectTimeout: number) {
     this.#create = (reconnectStrategy) => createClient({ url, socket: { connectTimeout, reconnectStrategy } });
-    // Before the first connection an error is more likely a wrong address than a brief failure: the call reports it.
+    // Before the first connection, an error more likely means a wrong address than a brief failure, so the call reports
+    // it.
     this.#client = this.#create((retries, cause) => this.#wasReady && reconnectionMs(retries, cause));
     // Without a listener, an error would end the process.
     this.#client.on('error', (error: unknown) => {
@@ -88,7 +89,7 @@ class OwnClient implements RedisClient {
   }
 }
 
-/** A password that was rejected is not sent again: repeated attempts could lock the account. */
+/** A password that was rejected is not sent again, because repeated attempts could lock the account. */
 export function reconnectionMs(retries: number, cause: Error): number | false {
   if (classify(cause).kind === 'denied') return false;
   return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** retries) * (0.5 + Math.random() / 2);

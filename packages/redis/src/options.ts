@@ -24,7 +24,10 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** The prefix of every key; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
-  /** How long a token is remembered after it expires, as in the ring's policy. In seconds, 0 to 86 400. Default 300. */
+  /**
+   * How long to remember a token after it expires, in seconds; 0 to 86 400. Use the value of the ring's policy. Default
+   * 300.
+   */
   readonly clockSkewSeconds?: number;
 }
 
@@ -41,7 +44,10 @@ export interface Settings {
 
 const MAX_NAME_LENGTH = 512;
 
-/** @throws {TypeError | RangeError} naming option and value, but never the URL: it may contain a password. */
+/**
+ * @throws {TypeError | RangeError} that names the option and its value, but never the URL, which can contain a
+ * password.
+ */
 export function readRingOptions(options: unknown): Settings {
   return readOptions('redisRing', options, 'key', 'sealring:ring', []);
 }

@@ -8,10 +8,10 @@ const OWNER = 'redisSingleUse';
 /**
  * Remembers redeemed tokens in Redis, one key each (`SET NX PX`), until they expire by themselves.
  *
- * A token is redeemed at most once as long as the server keeps what it acknowledged: not across a failover that loses
- * writes, a restart without persistence, or an eviction. See the README.
+ * A token is redeemed at most once as long as the server keeps what it acknowledged. A failover that loses writes, a
+ * restart without persistence, or an eviction breaks this guarantee: see the README.
  *
- * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `client` and `url` is given.
+ * @throws {TypeError} for a wrong or unknown option, or if not exactly one of `client` and `url` is given.
  * @throws {RangeError} for a value outside its bounds.
  *
  * @example
@@ -27,7 +27,7 @@ export function redisSingleUse(options: RedisSingleUseOptions): Required<SingleU
 
     async claim(id, expiresAt) {
       singleUseStorage.checkClaim(OWNER, id, expiresAt);
-      // The remaining time by the caller's clock, which also checks the token; the server's may differ.
+      // The remaining time by the caller's clock, by which the token is also checked; the server's clock may differ.
       const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
       if (leftMs <= 0) return false;
       const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];

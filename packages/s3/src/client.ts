@@ -4,7 +4,7 @@ export interface S3RingCommand {
 }
 
 /**
- * The part of `S3Client` (`@aws-sdk/client-s3`, a peer dependency) that is used; a fake also works.
+ * The part of `S3Client` (`@aws-sdk/client-s3`, a peer dependency) that the store uses; a fake also works.
  *
  * Set `maxAttempts: 1` on your own client: a write that the SDK retries after it succeeded is refused as a
  * conflict with itself, and the SDK's retries outlast the deadline.

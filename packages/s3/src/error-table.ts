@@ -31,7 +31,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // It has no separate kind: the caller may not do this, and a retry cannot help.
+    // An invalid request has no separate kind. It is `denied`, because the caller may not do this and a retry cannot
+    // help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: BUSY },
     busy: { kind: 'unavailable', detail: BUSY },
@@ -71,7 +72,7 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * Classifies a rejection of the SDK. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an
+ * Classifies a rejection by the SDK. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an
  * answer that the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
  *
  * Only S3's own 404 NoSuchKey means that the object is absent; the 404 of a proxy or of a missing bucket does not.

@@ -18,10 +18,14 @@ export interface S3RingOptions {
   readonly client?: S3RingClient;
   /**
    * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
-   * require. Only without `client`; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
+   * require. Only without `client`. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` sets the
+   * endpoint itself. Default false.
    */
   readonly forcePathStyle?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. A write that replaces takes two requests. Default 5. */
+  /**
+   * Longest wait for one request, in seconds; 0.01 to 60. A write that replaces a document takes two requests. Default
+   * 5.
+   */
   readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses buckets of other accounts. Default: not checked. */
   readonly expectedBucketOwner?: string;

@@ -25,15 +25,15 @@ const WRITE_ID_BYTES = 16;
  * the version if the bucket keeps versions. A write that replaces a document compares the revisions first, so that the
  * same bytes written again have a different revision.
  *
- * An object of 262 145 bytes or more is `too-large` and is not read. That error, and the one for a `corrupt` object,
- * has the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey is an absent ring: without the
- * permission to list the bucket, S3 answers 403, which is `denied`. A write that ends as `unavailable` may have
- * succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError}, or a
- * `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
+ * An object of 262 145 bytes or more is `too-large` and is not read. That error and the error for a `corrupt` object
+ * contain the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey means that the ring is absent:
+ * without the permission to list the bucket, S3 answers 403, which is `denied`. A write that ends as `unavailable` may
+ * have succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
+ * for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Amazon S3 API reference, version 2006-03-01, GetObject and PutObject.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

@@ -1,7 +1,7 @@
 /** One request to Vault's HTTP API. */
 export interface VaultRequest {
   readonly method: 'POST';
-  /** `Content-Type`, `X-Vault-Request`, and `X-Vault-Token` where there is a token. */
+  /** `Content-Type`, `X-Vault-Request`, and `X-Vault-Token` if there is a token. */
   readonly headers: Readonly<Record<string, string>>;
   /** JSON. */
   readonly body: string;

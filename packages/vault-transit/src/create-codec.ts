@@ -11,7 +11,8 @@ export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
-   * Attempts per call of the ring; 1 to 10. Default 1, because the ring itself repeats calls that a caller waits for.
+   * Attempts for each call that the ring makes; 1 to 10. Default 1, because the ring itself retries calls that a caller
+   * waits for.
    */
   readonly maxAttempts?: number | undefined;
 }
@@ -20,9 +21,9 @@ export interface VaultTransitCodecOptions
  * Creates a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
  * `vaultTransitKeyWrapper` and `createKmsCodec` in one call. Reads no environment variables, not even `VAULT_ADDR`.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if startup fails.
  *
  * @example
  * ```ts

@@ -24,21 +24,21 @@ type Checked = ReturnType<typeof keyWrapping.readWrapOptions>;
 /**
  * Wraps 32-byte data keys with a key of the transit engine of HashiCorp Vault or OpenBao: `encrypt` and `decrypt`, by
  * `fetch`. The context, as canonical JSON, is the associated data, and Vault authenticates it. A wrapped key is Vault's
- * ciphertext, `vault:v3:…` in ASCII; its `keyId` is the key's path and version, `team/transit/keys/payments:v3`,
- * whatever the address.
+ * ciphertext, `vault:v3:…` in ASCII; its `keyId` is the key's path and version, `team/transit/keys/payments:v3`, which
+ * does not depend on the address.
  *
  * A wrapped key never chooses which key is called: a wrapped key that names neither the configured key nor one of
  * `alsoUnwrap`, or is not in the canonical form, is refused before any call.
  *
- * Data keys are generated in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, silently ignore
- * associated data there.
+ * Data keys are generated in this process, not by `datakey`, because HashiCorp Vault, and OpenBao before 2.5, silently
+ * ignore associated data in `datakey` requests.
  *
  * The methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
  * ends within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
  *
  * Source: the transit secrets engine's HTTP API, as OpenBao 2.7 and HashiCorp Vault 1.13 and later serve it.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.
  *
  * @example

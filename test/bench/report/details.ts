@@ -34,7 +34,7 @@ function tokenPath({ contenders, costs }: TokenPathReport): readonly string[] {
       ['contender', 'what it is'],
       contenders.map(({ name, note }) => [safe(name), safe(note)]),
     ),
-    `All columns but the token are times ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few were timed; the limit then uses their p99, which is the smaller number. Collecting is the share of its own time that a contender spends on garbage collection. The size of a token is in characters; for the bare cipher it is in bytes.`,
+    `The first four columns of numbers are multiples of ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few operations were timed; the limit then uses the p99, which is the smaller number. The column “collecting” is the share of its own time that a contender spends on garbage collection. The column “token” is the size of a token in characters; for the bare cipher, it is in bytes.`,
     ...sizes.flatMap((bytes) => OPERATIONS.map((operation) => sizeTable(costs, bytes, operation))),
   ];
 }
@@ -67,11 +67,11 @@ function sizeTable(costs: readonly Cost[], bytes: number, operation: Cost['opera
 function boundary({ ratio, busyRatio, statelessRatio }: BoundaryReport): readonly string[] {
   return [
     table(
-      ['with the boundary, times without', 'ratio'],
+      ['with the boundary, as a multiple of the same without it', 'ratio'],
       [
-        ['on the clock', estimateShown(ratio)],
-        ['that the processor was busy', estimateShown(busyRatio)],
-        ['two calls without a state, on the clock', estimateShown(statelessRatio)],
+        ['elapsed time', estimateShown(ratio)],
+        ['CPU time', estimateShown(busyRatio)],
+        ['elapsed time of two calls without a state', estimateShown(statelessRatio)],
       ],
     ),
   ];
@@ -82,11 +82,11 @@ function fleetCosts({ perMemberDay, perMillionTokens, herd }: FleetCostsReport):
   const calls = (kind: 'kms' | 'store', of: Pick<typeof perMemberDay, 'formula' | 'simulated'>): readonly string[] =>
     [of.formula[kind], of.simulated[kind]].map(numberShown);
   return [
-    `By the formula, and by the simulator with ${members} members over ${days} days where ${numberShown(100 * lossShare)} % of all calls are lost:`,
+    `Calculated with the formula, and counted by the simulator with ${members} members over ${days} days in which ${numberShown(100 * lossShare)} % of all calls are lost:`,
     table(
       ['calls', 'KMS, formula', 'KMS, simulated', 'store, formula', 'store, simulated'],
       [
-        ['of a member a day', ...calls('kms', { formula, simulated }), ...calls('store', { formula, simulated })],
+        ['by one member in a day', ...calls('kms', { formula, simulated }), ...calls('store', { formula, simulated })],
         ...perMillionTokens.map((one) => [
           `a million tokens, at ${one.tokensPerSecond} a second`,
           ...calls('kms', one),
@@ -94,7 +94,7 @@ function fleetCosts({ perMemberDay, perMillionTokens, herd }: FleetCostsReport):
         ]),
       ],
     ),
-    `A herd: ${herd.concurrent} first seals at once in one process make ${herd.oneProcess.generate + herd.oneProcess.wrap} data key; the AWS Encryption SDK with its cache asks for ${herd.encryptionSdk}.`,
+    `If one process seals its first ${herd.concurrent} tokens at once, it makes ${herd.oneProcess.generate + herd.oneProcess.wrap} data key; the AWS Encryption SDK with its cache requests ${herd.encryptionSdk}.`,
   ];
 }
 
@@ -107,15 +107,15 @@ function growth({ opening, rings, memory }: GrowthReport): readonly string[] {
         'processes',
         'first, times warm',
         'next, times warm',
-        'the bare cipher, as many keys',
-        'next, by the bare cipher',
+        'bare cipher with as many keys, times one key',
+        'next, relative to the bare cipher',
       ],
       opening.map(({ keys, salts, firstTimesWarm, nextTimesWarm, bareTimesWarm, nextTimesBare }) => [
         ...[keys, salts].map(String),
         ...[firstTimesWarm, nextTimesWarm, bareTimesWarm, nextTimesBare].map((one) => estimateShown(one)),
       ]),
     ),
-    'Rings, times the smallest:',
+    'Rings by number of keys, as a multiple of the smallest ring:',
     table(
       ['keys', 'seal', 'unseal'],
       rings.map(({ keys, sealTimesSmallest, unsealTimesSmallest }) => [
@@ -124,7 +124,7 @@ function growth({ opening, rings, memory }: GrowthReport): readonly string[] {
         estimateShown(unsealTimesSmallest),
       ]),
     ),
-    `A key takes ${Math.round(memory.perKey)} bytes of memory, and a salt of another process ${Math.round(memory.perSalt)}.`,
+    `A key takes ${Math.round(memory.perKey)} bytes of memory, and a salt of another process takes ${Math.round(memory.perSalt)} bytes.`,
   ];
 }
 
@@ -140,7 +140,7 @@ function steadiness({ rate, conditions }: SteadinessReport): readonly string[] {
     `${one.counts.refused} of ${one.counts.hostile}`,
   ]);
   return [
-    `${rate} valid requests a second. The quiet condition is the ratio of each quiet phase to its quiet neighbours, which shows the effect of chance. A dash means too few phases for bounds.`,
+    `The load is ${rate} valid requests a second. The row “quiet” compares each quiet phase with its quiet neighbours, which shows the effect of chance. A dash means that there were too few phases for bounds.`,
     table(
       [
         'condition',

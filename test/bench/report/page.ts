@@ -11,7 +11,7 @@ const NOT_MEASURED = '**not measured**';
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
-    'The cost of a token compared with alternatives to Sealring and with the cipher alone, and the cost of the keys of a fleet. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. This page and its pictures are written by `npm run bench`, from the results that it links to.',
+    'This page compares the cost of a token with that of alternatives to Sealring and of the cipher alone, and shows what the keys of a fleet cost. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. `npm run bench` writes this page and its pictures from the results to which the page links.',
     '## Limits',
     summary(kept),
     notMet(kept),
@@ -27,16 +27,16 @@ export function pageOf(kept: KeptParts): string {
     .concat('\n');
 }
 
-const HOW = `- Contenders take turns within one run, and each turn is divided by its neighbour of the same round, because a busy machine affects neighbours alike.
-- A number with a range is the median of all rounds with bounds of 95 % confidence, from the order of the values alone.
-- A limit is an upper bound, unless the law says "at least" or "more than". The printed number decides; a limit that was measured too rarely is not met.
-- The results have the times, so that you can check the ratios. They apply to that machine only.`;
+const HOW = `- Contenders take turns within one run, and the result of each turn is divided by that of a neighbouring turn in the same round, because a busy machine affects neighbouring turns alike.
+- A number with a range is the median of all rounds, with the bounds of a 95 % confidence interval that is computed from the order of the values alone.
+- A limit is an upper bound, unless the criterion says "at least" or "more than". The printed number decides. If a value was measured too rarely, its limit is not met.
+- The results contain the measured times, so that you can check the ratios. All numbers apply only to the machine on which they were measured.`;
 
 const REPEAT = `\`\`\`sh
 npm run bench -- all
 \`\`\`
 
-It measures one part after the other and writes the results, this page and its pictures; run nothing else meanwhile. \`npm run bench -- all --only growth\` measures one part again and keeps the others, \`npm run bench -- report\` writes the page from the existing results. Exit code 1: a limit is not met, or a part could not be measured. The part "Instructions" needs valgrind, and is left out without it.`;
+The command measures one part after the other, and writes the results, this page and its pictures. Run nothing else in the meantime. \`npm run bench -- all --only growth\` measures one part again and keeps the results of the others; \`npm run bench -- report\` writes the page from the existing results. Exit code 1 means that a limit is not met, or that a part could not be measured. The part "Instructions" needs valgrind; without valgrind, it is left out.`;
 
 function summary(kept: KeptParts): string {
   const rows = PART_NAMES.map((name) => {
@@ -60,7 +60,8 @@ function notMet(kept: KeptParts): string {
   const missing = PART_NAMES.filter((name) => kept[name] === undefined).map((name) => PARTS[name].title);
   if (missing.length === PART_NAMES.length) return 'Nothing was measured.';
   const met = 'Every limit that was measured is met.';
-  const first = failed.length === 0 ? met : `**Not met:**\n\n${table(['part', 'law', 'limit', 'measured'], failed)}`;
+  const first =
+    failed.length === 0 ? met : `**Not met:**\n\n${table(['part', 'criterion', 'limit', 'measured'], failed)}`;
   return missing.length === 0 ? first : `${first}\n\n**Not measured:** ${missing.join(', ')}.`;
 }
 
@@ -74,7 +75,7 @@ function laws(verdicts: readonly Verdict[]): string {
     measuredShown(verdict),
     verdict.met ? 'met' : '**NOT MET**',
   ]);
-  return table(['law', 'limit', 'measured', ''], rows);
+  return table(['criterion', 'limit', 'measured', ''], rows);
 }
 
 function section(kept: KeptParts, name: PartName): string {
@@ -90,31 +91,34 @@ function section(kept: KeptParts, name: PartName): string {
 
 const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'token-path':
-    'Seal and unseal of the same payloads. Each contender has its own process, which works only during its turns; for asynchronous ones, the time until the result counts. The floors: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
+    'All contenders seal and unseal the same payloads. Each contender has its own process, which works only during its turns; for asynchronous contenders, the time until the result is available counts. Two contenders serve as a reference: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
   boundary:
-    'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and alternately without it.',
+    'The official client makes a call of two rounds over a socket to a server of the SDK, alternately with and without the boundary, which seals and checks `requestState`.',
   'fleet-costs':
-    'Calls to the KMS and to the store, counted: by tokens, by a member in a day, by a start, and by many starts at once.',
+    'This part counts the calls to the KMS and to the store that are caused by tokens, by one member in a day, by one start, and by many starts at once.',
   growth:
-    "Rings of more keys, tokens of more processes, and the heap over many tokens. Another process means another salt, so the first token of each makes a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested collection.",
+    "This part measures rings with more keys, tokens from more processes, and the heap over many tokens. Each other process has its own salt, so the first token from each process requires the derivation of a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested garbage collection.",
   steadiness:
-    'A server on an emulated AWS KMS and a local Redis, under a load of a fixed rate: each request is sent when it is due, whatever happened to earlier ones, and its latency counts from then. Each disturbance comes between two quiet phases.',
+    'A server with an emulated AWS KMS and a local Redis gets requests at a fixed rate. Each request is sent when it is due, whatever happened to earlier requests, and its latency is measured from that time. Each disturbance comes between two quiet phases.',
   instructions:
-    'Machine instructions and bytes on the heap of one operation, compared with the committed baseline. Noise does not affect them.',
+    'This part counts the machine instructions and the bytes on the heap of one operation, and compares them with the committed baseline. Noise does not affect these counts.',
 };
 
 const PICTURES: Readonly<Record<PartName, readonly (readonly [file: string, words: string])[]>> = {
   'token-path': [
-    ['benchmark-leads.svg', 'What each contender costs, times Sealring, on a logarithmic scale, seal and unseal'],
-    ['benchmark-sizes.svg', 'What each contender costs, times Sealring, over the sizes of the payload'],
+    [
+      'benchmark-leads.svg',
+      'What sealing and unsealing cost with each contender, as a multiple of Sealring, on a logarithmic scale',
+    ],
+    ['benchmark-sizes.svg', 'What each contender costs at each payload size, as a multiple of Sealring'],
   ],
   boundary: [],
   'fleet-costs': [],
-  growth: [['benchmark-heap.svg', 'The heap over all tokens, beside its median, with the slope']],
+  growth: [['benchmark-heap.svg', 'The size of the heap over all tokens, relative to its median, with its slope']],
   steadiness: [
     [
       'benchmark-steadiness.svg',
-      'The p99.9 of tokens and of requests in each condition, times the quiet one, with the limit',
+      'The p99.9 latency of tokens and of requests in each condition, as a multiple of the quiet condition, with the limit',
     ],
   ],
   instructions: [],

@@ -5,9 +5,9 @@ import { numberIn } from './numbers.ts';
 import { printJson } from './options.ts';
 
 const EXAMPLE = `
-seal and unseal are synchronous: this is how long each blocks the event loop of
-a server on a machine like this one. Neither calls the KMS or the store.
-docs/benchmarks.md compares them with other codecs.
+seal and unseal are synchronous. The times show how long each call blocks the
+event loop of a server on a machine like this one. Neither calls the KMS or the
+store. docs/benchmarks.md compares them with other codecs.
 
 Example:
   $ npx sealring bench --bytes 2048
@@ -29,7 +29,7 @@ export function addBenchCommand(program: Command): void {
     .option('--bytes <n>', 'bytes of state, 0 to 1 000 000', numberIn(0, 1_000_000, 'whole number'), 1_024)
     .addOption(new Option('--format <format>', 'token format').choices(['sealring', 'python']).default('sealring'))
     .option('--hedge', 'use the option hedge of createKmsCodec')
-    .option('--rounds <n>', 'calls of each, 100 to 1 000 000', numberIn(100, 1_000_000, 'whole number'), 2_000)
+    .option('--rounds <n>', 'calls per operation, 100 to 1 000 000', numberIn(100, 1_000_000, 'whole number'), 2_000)
     .option('--json', 'print JSON, also for a failure')
     .addHelpText('after', EXAMPLE)
     .action(async ({ json = false, hedge = false, ...options }: BenchCommandOptions) => {

@@ -49,7 +49,7 @@ export function addInspectCommand(program: Command): void {
 function linesOf({ format, keyId, state, stale }: TokenFacts): readonly string[] {
   return [
     `format: ${format}`,
-    `key:    ${keyId === '' ? 'none of the ring' : keyName(keyId)}`,
+    `key:    ${keyId === '' ? 'not in the ring' : keyName(keyId)}`,
     `state:  ${state}${stale ? ' (stale: valid, but its key no longer seals)' : ''}`,
   ];
 }
@@ -58,7 +58,7 @@ function inspected(read: () => TokenFacts): TokenFacts {
   try {
     return read();
   } catch (error) {
-    // Does not repeat the input: it can be another secret that was pasted by mistake.
+    // The message does not repeat the input, because it can be another secret that was pasted by mistake.
     if (isInvalidToken(error)) {
       throw new Failure('not-a-token', 'the input is not a token: it has none of the formats of a ring');
     }

@@ -11,18 +11,18 @@ import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions } from './options.ts';
 
 const EXAMPLE = `
-Rotates and repairs the ring, and makes KMS checks, as a server does: for a ring
-whose servers are frozen or scaled to zero. It serves no requests. Runs until
-SIGTERM or Ctrl-C, and prints one line for each rotation, revocation, repair and
-problem; with --json, one object per line.
+Rotates and repairs the ring, and makes KMS checks, as a server does. Use it for
+a ring whose servers are frozen or scaled to zero. It serves no requests, and
+runs until SIGTERM or Ctrl-C. It prints one line for each rotation, revocation,
+repair and problem; with --json, one object per line.
 
 /livez and /readyz of --health-port answer the probes of an orchestrator. In a
 container, add --host 0.0.0.0.
 
---once does what is due and ends, for a cron job that runs at least once an hour
-with the default policy. It does not create a ring: run "sealring init" first.
-It cannot repair a ring that the store lost, and does not look for a new version
-of the KMS key.
+--once does what is due and exits, for a cron job that runs at least once an
+hour with the default policy. It does not create a ring: run "sealring init"
+first. It cannot repair a ring that the store lost, and does not look for a new
+version of the KMS key.
 
 Exit codes:
   0  stopped; --once: done, a key seals, and nothing needs attention
@@ -47,7 +47,7 @@ export function addKeeperCommand(program: Command): void {
       .command('keeper')
       .summary('keep the ring while no server runs')
       .description('Runs a member that rotates and repairs the ring, and serves no requests.')
-      .option('--once', 'do what is due, and end')
+      .option('--once', 'do what is due, then exit')
       .option(
         '--health-port <number>',
         'port of /livez and /readyz (default: none)',

@@ -14,8 +14,8 @@ const CONFIG = `import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { fileRing, localKeyWrapper } from '@sealring/core';
 
-// For development only: anyone who can read ${LOCAL_FILES.key} can read every token of this ring. Keep both files out of
-// version control.
+// For development only: anyone who can read ${LOCAL_FILES.key} can read every token of this ring. Keep the key and the
+// ring out of version control.
 const at = (name) => new URL(name, import.meta.url);
 
 export default {

@@ -18,7 +18,7 @@ export function addCommonOptions(command: Command): Command {
 
 /** `--port` of a command that serves. */
 export function portOption(): Option {
-  return new Option('--port <number>', 'port').argParser(numberIn(0, 65_535, 'whole number')).default(0, 'a free one');
+  return new Option('--port <number>', 'port').argParser(numberIn(0, 65_535, 'whole number')).default(0, 'a free port');
 }
 
 /** Prints a result to standard output. */

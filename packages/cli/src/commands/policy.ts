@@ -16,7 +16,7 @@ revocation, the number of keys, and the calls to the KMS and the store. The
 policy comes from the configuration file, if there is one, changed by --set.
 Calls no KMS and no store.
 
-Exit codes: 0; 2 for a policy that servers would reject.
+Exit codes: 0 done; 2 for a policy that servers would reject.
 
 Example, five servers whose keys rotate every week:
   $ npx sealring policy --servers 5 --set rotateEverySeconds=604800
@@ -74,8 +74,8 @@ function textOf(servers: number, figures: PolicyFigures): string {
   return [
     ...tableOf([
       ['KMS outage without effect', s(figures.kmsOutage)],
-      ['sealing continues without KMS, without store', `${s(figures.sealOutage)}, ${s(figures.storeOutage)}`],
-      ['last seal, unseal after the key is disabled', `${s(figures.refusedSeal)}, ${s(figures.refusedUnseal)}`],
+      ['sealing without the KMS, the store', `${s(figures.sealOutage)}, ${s(figures.storeOutage)}`],
+      ['last seal, unseal after the KMS key is disabled', `${s(figures.refusedSeal)}, ${s(figures.refusedUnseal)}`],
       ['last use of a revoked key', s(figures.revoked)],
       ['a new key seals after', s(figures.propagation)],
       ['token lifetime, at most', s(figures.tokenLifetime)],

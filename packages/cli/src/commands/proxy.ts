@@ -17,7 +17,7 @@ Seals every requestState in the answers of an MCP server, and verifies every
 requestState in requests before the server gets them. The server may use any
 language and framework. Other requests pass unchanged.
 
-A state is bound to the user. Choose one:
+A state is bound to the user. Choose how the proxy finds out who the user is:
   --principal-header NAME     a header that a gateway sets after it has verified
                               the access token. Clients must not be able to
                               bypass the gateway: they could name any user.

@@ -64,7 +64,7 @@ async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Find
     return error(
       'kms-state',
       `aws-kms: the key is in state ${state} (key ${keyId})`,
-      'Bring the key into the state Enabled.',
+      'Bring the key to the Enabled state.',
     );
   }
   if (isOther(usage, 'ENCRYPT_DECRYPT') || isOther(spec, 'SYMMETRIC_DEFAULT')) {
@@ -101,7 +101,7 @@ async function answerOf(
   try {
     return { value: await ask() };
   } catch (thrown) {
-    // The name only: a message of the SDK can contain parts of the request.
+    // Only the name is shown, because a message of the SDK can contain parts of the request.
     return { refusal: thrown instanceof Error ? thrown.name : typeof thrown };
   }
 }

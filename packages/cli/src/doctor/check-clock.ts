@@ -28,7 +28,7 @@ export class ServiceDates {
       const remedy = `Synchronize the clock with NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
       // The same tolerance as in members: an answer can be as old as its deadline allows, and dates have no fractions.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
-      // Two clocks may differ in opposite directions.
+      // Half of the skew, because the clocks of two machines can be off in opposite directions.
       if (seconds > clockSkewSeconds / 2 + 1) return warning('clock', what, remedy);
       return ok('clock', what);
     });

@@ -17,7 +17,7 @@ export interface CheckedKms {
 
 /**
  * Creates a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the
- * data key in the KMS if it can; the others wrap an existing one.
+ * data key in the KMS if it can; the others wrap an existing data key.
  */
 export async function checkKms(
   wrapper: KeyWrapper,

@@ -165,7 +165,7 @@ function checkEntries(
       const { detail, remedy } = unverifiedRevocation(keyName(id));
       return warning('ring-revocation-unverified', detail, remedy);
     }),
-    // The size is another finding.
+    // The size has a separate finding.
     ...problems
       .filter(({ kind }) => kind !== 'nearly-full')
       .map(({ detail, remedy }) => warning('ring-problem', withKeyNames(detail, ids), remedy)),

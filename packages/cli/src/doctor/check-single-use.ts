@@ -22,7 +22,7 @@ export interface SingleUseFindings {
   readonly wrote: readonly string[];
 }
 
-/** Checks the margin of a store of redeemed tokens, and that it accepts the claim of a random id once and not twice. */
+/** Checks the margin of a store of redeemed tokens, and that it accepts the claim of a random id once, but not twice. */
 export async function checkSingleUse(store: SingleUseStore, check: SingleUseCheck): Promise<SingleUseFindings> {
   const margin = marginOf(store, check.clockSkewSeconds);
   const id = randomBytes(32).toString('base64url');

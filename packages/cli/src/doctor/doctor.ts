@@ -18,7 +18,7 @@ export interface DoctorOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** The doctor waits this many times as long as a server: a slow answer is more informative than a timeout. */
+/** The doctor waits this many times as long as a server, because a slow answer shows more than a timeout. */
 const PATIENCE = 2;
 
 /**
@@ -26,7 +26,7 @@ const PATIENCE = 2;
  * probe, it writes to the place of the probe and removes what it wrote; with a single-use store, it claims a random id.
  *
  * @param config - The options that the servers pass to `createKmsCodec`. Their stores and key wrappers are not closed.
- * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding and is not thrown.
+ * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding; it is not thrown.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   const process = checkProcess(config, options.environment ?? globalThis.process.env);
   const settings = await checkSettings(config);
   const first = [...settings, ...process, ...checkKind(ring, role)];
-  // Servers would not start with these options: further findings would be misleading.
+  // Servers would not start with these options, so further findings would be misleading.
   if (settings.some(({ severity }) => severity === 'error')) return report(first);
 
   const times = policyOf(config);
@@ -106,7 +106,7 @@ async function stateOf(wrapper: KeyWrapper, signal: AbortSignal): Promise<readon
   return wrapper.provider === 'aws-kms' ? checkAwsKey(wrapper, signal) : [];
 }
 
-/** A disabled key fails every call: one finding is enough. */
+/** A disabled key makes every call fail, so one finding is enough. */
 function withoutRepeats(findings: readonly Finding[]): readonly Finding[] {
   const seen = new Set<string>();
   return findings.filter(({ id, severity, what }) => {

@@ -11,7 +11,7 @@ export interface Finding {
   readonly id: string;
   /** The severity. */
   readonly severity: Severity;
-  /** The finding, in one line. Never secret. */
+  /** The finding, in one line. Contains no secret. */
   readonly what: string;
   /** The remedy; absent if none is needed. */
   readonly remedy?: string;
@@ -27,7 +27,7 @@ export interface DoctorReport {
   readonly role: 'member' | 'reader';
   /** All findings, in the order of the checks. */
   readonly findings: readonly Finding[];
-  /** What the doctor wrote, and where; also whether it removed that again. A single-use claim expires by itself. */
+  /** What the doctor wrote, where, and whether it removed it again. A single-use claim expires by itself. */
   readonly wrote: readonly string[];
 }
 

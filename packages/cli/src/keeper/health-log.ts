@@ -4,7 +4,7 @@ import { keyName } from '../ring/key-name.ts';
 import { shownProblems } from '../ring/status.ts';
 import type { Report } from './events.ts';
 
-/** Reports changes in the health of one codec, and its events. Create it before the codec, so that it misses none. */
+/** Reports changes in the health of one codec, and its events. Create it before the codec, so that it misses no event. */
 export class HealthLog {
   readonly #report: Report;
   /** Why the codec published a key, by the name of the key. */

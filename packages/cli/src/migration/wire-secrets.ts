@@ -25,7 +25,7 @@ export function wireSecretsOf(codec: KmsCodec, wire: Wire): readonly string[] {
   if (sealing === undefined || keys.length !== secrets.length) {
     throw new Failure(
       'no-sealing-key',
-      'no key of the ring seals now, or one could not be unwrapped: run "sealring status"',
+      'no key of the ring seals now, or a live key could not be unwrapped: run "sealring status"',
     );
   }
   return [sealing, ...secrets.filter((secret) => secret !== sealing)];

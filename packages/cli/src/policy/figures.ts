@@ -9,7 +9,7 @@ const JITTER = 0.9;
 export interface PolicyFigures {
   /** How long a new key waits until it seals. */
   readonly propagation: number;
-  /** The longest outage of the KMS without any effect. */
+  /** The longest outage of the KMS that has no effect. */
   readonly kmsOutage: number;
   /** How long sealing continues after the last KMS check. */
   readonly sealOutage: number;

@@ -3,7 +3,7 @@ import { member } from './member.ts';
 /** A limit that is more than any answer needs. */
 const LARGEST = 65_536;
 
-/** Answers that accept every question of a server, with the simplest values that the schema of the question allows. */
+/** Answers that agree to every question of a server, with the simplest values that the question's schema allows. */
 export function answersTo(questions: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(Object(questions)).map(([key, question]) => [key, answerTo(question)]));
 }

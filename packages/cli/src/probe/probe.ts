@@ -35,10 +35,10 @@ export interface ProbeInput {
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** How many times each attack is tried: of several servers behind one address, perhaps only one is protected. */
+/** How many times each attack is tried, because perhaps not all servers behind the address are protected. */
 const TRIES = 2;
 
-/** Attacks a server with its own states. Each attack uses a new one, since a server may accept a state only once. */
+/** Attacks a server with its own states. Each attack uses a new state, because a server may accept a state only once. */
 export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
@@ -114,7 +114,7 @@ export class Probe {
     if (checked === others.length && checked > 0) {
       return { id, verdict: 'ok', what: 'a state for other arguments is refused' };
     }
-    const some = `${checked} of ${others.length} changes of the arguments are refused; the others could not be tried`;
+    const some = `${checked} of ${others.length} changes to the arguments are refused; the others could not be tried`;
     return { id, verdict: 'unchecked', what: checked === 0 ? what : some, remedy: OTHER_ARGUMENTS };
   }
 

@@ -13,7 +13,7 @@ const LONGEST_TAG = 32;
 /** A state without a part of this length holds no key id and no authentication tag, and is not a random handle. */
 const SHORTEST_TOKEN = 16;
 
-/** Whether anyone can read the state: all or part of it is text, plain or encoded, also compressed, or it is short. */
+/** Whether anyone can read the state: all or part of it is text (plain, encoded or compressed), or the state is short. */
 export function isReadable(state: string): boolean {
   // No encoding of bytes has other characters.
   if (!/^[\w.~*+/=:-]*$/.test(state)) return true;
@@ -24,7 +24,7 @@ export function isReadable(state: string): boolean {
   );
 }
 
-/** The state with one letter or digit changed to another, at the given share of its length; undefined if it has none. */
+/** The state with one letter or digit changed, at the given share of its length; undefined if it contains neither. */
 export function altered(state: string, share: number): string | undefined {
   const from = Math.floor((state.length - 1) * share);
   const places = Array.from(state, (_, index) => index).toSorted((a, b) => Math.abs(a - from) - Math.abs(b - from));
@@ -33,7 +33,7 @@ export function altered(state: string, share: number): string | undefined {
   return state.slice(0, at) + next(state[at] ?? '') + state.slice(at + 1);
 }
 
-/** The fourth character after this one in its group, so that a hexadecimal digit becomes another one. */
+/** The fourth character after this one in its group, so that a hexadecimal digit becomes another hexadecimal digit. */
 function next(character: string): string {
   const alphabet = ['ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ', 'abcdef', 'ghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
     one.includes(character),

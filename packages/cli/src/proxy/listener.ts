@@ -46,8 +46,8 @@ export class Listener {
     this.#options = options;
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
-    // No limit on their number, only on their size: Node.js 20 leaves out headers after the first thousand, and one of
-    // them may be the second value of a header that must have only one.
+    // The number of headers is not limited, only their size. With a limit, Node.js 20 leaves out headers after the first
+    // thousand, and one of those may be the second value of a header that must have only one.
     this.#server.maxHeadersCount = 0;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     // A client that does not read keeps its whole answer in memory.

@@ -7,7 +7,7 @@ import type { Observation } from './recorded-ring.ts';
 const READ_EVERY_MS = 4_000;
 /** Added to refreshEverySeconds, for replication delays of the store and for differences between clocks. */
 const MARGIN_SECONDS = 60;
-/** The command gives up after this many times the wait. */
+/** The command gives up after this multiple of the wait. */
 const MAX_WAITS = 3;
 
 /** A key that was revoked, and when it would have expired. */
@@ -169,7 +169,7 @@ const INTERRUPTED =
   'the revocation was written, but the wait until every server has read it was interrupted. Check with "sealring status" ' +
   'that the key is still revoked';
 
-/** One line for each certificate of a revocation, but only for that of the revoked key itself if it has one. */
+/** One line for each certificate of a revocation; only the revoked key's own certificate if there is one. */
 function certificatesIn(ring: RingDocument, id: string): readonly string[] {
   const revoked = ring.entries.find((key) => key.id === id)?.revoked;
   if (revoked === undefined) return [];

@@ -48,7 +48,7 @@ export function checkMemberUrl(text: string): string {
   return text;
 }
 
-/** Asks every server for its `codec.health()`, all at once. Never rejects: a result says if a server did not answer. */
+/** Asks every server for its `codec.health()`, all at once. Never rejects: the result shows whether a server answered. */
 export function askMembers(urls: readonly string[]): Promise<readonly MemberHealth[]> {
   return Promise.all(urls.map(ask));
 }

@@ -21,7 +21,7 @@ export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: numbe
   const due = new Date(dueMs);
   const lateMs = nowMs - dueMs;
   if (nowMs >= newest.sealsUntil) {
-    const detail = `no key may seal: the newest one stopped sealing at ${new Date(newest.sealsUntil).toISOString()}`;
+    const detail = `no key may seal: the newest key stopped sealing at ${new Date(newest.sealsUntil).toISOString()}`;
     return { state: 'stopped', due, detail };
   }
   if (lateMs > times.propagationSeconds * 1_000) {

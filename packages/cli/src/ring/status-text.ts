@@ -48,7 +48,7 @@ function endOf(date: Date | undefined, near: Date): string {
   return date === undefined ? '?' : shortTime(date, near);
 }
 
-/** `11-21 22:20`, or `2027-01-05` in another year than `near`. */
+/** `11-21 22:20`, or `2027-01-05` if the year is not that of `near`. */
 function shortTime(date: Date, near: Date): string {
   const text = date.toISOString();
   return date.getUTCFullYear() === near.getUTCFullYear() ? text.slice(5, 16).replace('T', ' ') : text.slice(0, 10);

@@ -8,7 +8,7 @@ import type { Settings } from './settings.ts';
  * Loads the configuration: the file of `--config`, else a configuration file in the working directory, else the
  * environment.
  *
- * @throws {UsageError} if there is none, or it is wrong. @throws {ConfigFailure} if the KMS or the store fails meanwhile.
+ * @throws {UsageError} for a missing or invalid configuration. @throws {ConfigFailure} if the KMS or the store fails.
  */
 export function loadSettings(file: string | undefined): Promise<Settings> {
   return withProgress('loading the configuration', async () => {

@@ -31,7 +31,7 @@ interface LoadedTarget {
   close(): Promise<void>;
 }
 
-/** A program that takes longer for one answer counts as hung, milliseconds. */
+/** A program that takes longer than this for one answer, in milliseconds, counts as hung. */
 const LONGEST_ANSWER_MS: Readonly<Record<SuiteName, number>> = {
   codec: 10_000,
   'key-wrapper': 30_000,

@@ -14,7 +14,7 @@ interface Template {
   readonly commands: (folder: string) => readonly string[];
 }
 
-/** A target in `target`, and `conformance`, which checks it with Node’s own test runner. */
+/** Two files: `target`, which contains a target, and `conformance`, which checks it with Node’s own test runner. */
 function inNode(suite: string, extension: string, names: readonly string[], toFill: string): Template {
   return {
     files: [...names, 'target', 'conformance'].map((name) => `${name}.${extension}`),

@@ -18,7 +18,7 @@ export interface ProgramSource {
   readonly claims: ProgramClaims;
 }
 
-/** Capabilities of a codec. A module declares them; for a program, options of the command line do. */
+/** Capabilities of a codec. A module declares them itself; for a program, options on the command line declare them. */
 export type ProgramClaims = Pick<ExecCodecOptions, 'supports' | 'rotated'>;
 
 export interface TrialOptions {

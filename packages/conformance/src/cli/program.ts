@@ -30,7 +30,7 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
     addOptions: (command) =>
       command
         .option('--no-confidentiality', 'with --exec: tokens do not hide their payload')
-        .option('--no-cross-instance', 'with --exec: other processes do not unseal its tokens')
+        .option('--no-cross-instance', 'with --exec: other processes do not unseal the tokens of the program')
         .option('--no-rotation', 'with --exec: the program does not know the role "rotated"')
         .option(
           '--max-payload-bytes <n>',

@@ -21,7 +21,7 @@ export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }
 
-/** Interval of updates on a terminal, and of printed lines elsewhere, milliseconds. */
+/** Interval of updates on a terminal, and of printed lines elsewhere, in milliseconds. */
 const REWRITE_MS = 200;
 const PRINT_MS = 2_000;
 

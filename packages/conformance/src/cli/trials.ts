@@ -84,7 +84,7 @@ function killGroup(pid: number): void {
   }
 }
 
-/** Extra time for loading a target and closing its instances, milliseconds. */
+/** Extra time for loading a target and closing its instances, in milliseconds. */
 const SLACK_MS = 5_000;
 
 /** Checks requirements on a target in a separate process, which is replaced after a requirement that ended it. */
@@ -130,7 +130,10 @@ export class Trials {
     return { id, level, status, detail, durationMs: Math.round(performance.now() - began) };
   }
 
-  /** Lets the target close all it started, then ends its process. @returns a description of the failure, if any. */
+  /**
+   * Lets the target close everything that it started, then ends its process. @returns a description of the failure, if
+   * any.
+   */
   async close(): Promise<string | undefined> {
     const outcome = await this.#process?.ask({ kind: 'close' }, SLACK_MS);
     await this.kill();

@@ -33,7 +33,7 @@ export const CLOCK_CHECKS: CodecChecks = {
  * Seals with one codec and unseals with the other, whose clock shows another time: around now, around the next full
  * hour, and around the next midnight.
  *
- * @param skew - How far the clock of the first codec is ahead of the other clock, milliseconds.
+ * @param skew - How far the clock of the first codec is ahead of the other clock, in milliseconds.
  */
 function inTime(
   trial: CodecTrial,

@@ -7,7 +7,7 @@ import { confidential, SEALING_MS } from './secrecy.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 import { answerOf, type CodecChecks, type CodecTrial, decodings, decodingsOf } from './trial.ts';
 
-/** Minimum length of payloads, bytes: among many pairs, 96 bits agree by chance once in 2^61 runs. */
+/** Minimum length of payloads, in bytes: among many pairs, 96 bits agree by chance once in 2^61 runs. */
 export const LEAST_BYTES = 12;
 
 /** A payload of at least {@link LEAST_BYTES}, and its token. */
@@ -27,7 +27,8 @@ export function sharedStream(sealed: readonly Sealed[]): boolean {
       return { payload, first: viewOf(payload).getUint32(0), bytes, view: viewOf(bytes) };
     });
     const most = Math.max(...new Set(pairs.map(({ payload, bytes }) => bytes.length - payload.length)));
-    // Few streams begin alike by chance, and comparing numbers takes a tenth of the time of comparing bytes.
+    // Compares the first four bytes of each stream as numbers, which takes a tenth of the time that comparing bytes
+    // takes. Few streams begin alike by chance.
     const beginnings = new Uint32Array(pairs.length);
     for (let at = 0; at <= most; at++) {
       let count = 0;
@@ -117,7 +118,7 @@ async function atOneMoment(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** No call in between, and no beginning, end or length of a payload, must cause a nonce to be repeated. */
+/** Neither a call in between nor the beginning, end or length of a payload may cause a nonce to be repeated. */
 async function betweenCalls(trial: CodecTrial): Promise<void> {
   const codec = await trial.create();
   const first = trial.seal(codec, trial.text('state'));
@@ -173,7 +174,7 @@ function overlappingStreams(sealed: readonly Sealed[]): boolean {
   });
 }
 
-/** Whether all tokens encrypt short payloads with one key stream, since two alone agree by chance. */
+/** Whether all tokens encrypt short payloads with one key stream. Only two tokens could agree by chance. */
 function constantStream(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => decodings(token).map((bytes) => ({ payload, bytes })));
   return (all[0] ?? []).some(({ bytes: first, payload: { length } }, form) =>

@@ -14,7 +14,7 @@ export interface LeftBehind {
    * changed.
    */
   readonly globals: readonly string[];
-  /** Names of the functions it called to access files, programs or services. */
+  /** Names of the functions that it called to access files, programs or services. */
   readonly calls: readonly string[];
 }
 

@@ -7,7 +7,7 @@ import type { Sealed } from './key-stream.ts';
 import type { LeftBehind } from './observe.ts';
 import type { CodecTrial } from './trial.ts';
 
-/** Time limit for a process to start, load the module and do its task, milliseconds. */
+/** Time limit for a process to start, load the module and do its task, in milliseconds. */
 const PROCESS_MS = 30_000;
 /** Number of first tokens: a process may have sealed others before. */
 const TOKENS = 16;

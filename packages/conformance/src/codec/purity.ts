@@ -22,7 +22,7 @@ export const PURITY_CHECKS: CodecChecks = {
   'CODEC-NO-TIMERS': leaves(({ resources }) => (resources.length > 0 ? `left behind: ${resources.join(', ')}` : '')),
   'CODEC-NO-GLOBALS': leaves(({ globals }) => (globals.length > 0 ? `changed: ${globals.slice(0, 5).join(', ')}` : '')),
   'CODEC-NO-IO': leaves(({ calls }) => (calls.length > 0 ? `called: ${calls.slice(0, 5).join(', ')}` : '')),
-  // In this process an attempt is caught and reported; a separate process ends.
+  // In this process, an attempt to exit is caught and reported; a separate process ends.
   'CODEC-NO-EXIT': leaves(() => ''),
   'CODEC-ENDS': async (trial) => {
     await expectNoTimers(async () => {

@@ -15,7 +15,9 @@ const MANY_REFUSALS = 2_000;
 const STRANGE_KEYS = 300;
 const NAMED_HEAD = 16;
 const TELLING_LENGTH = 12;
-/** So many characters of a token do not recur by chance: after the prefix that all tokens share, and at the end. */
+/**
+ * Numbers of characters of a token that do not recur by chance: after the prefix that all tokens share, and at the end.
+ */
 const TELLING_CHARACTERS = 4;
 const TELLING_END = 6;
 /** Four bytes recur by chance once in 2^32. */

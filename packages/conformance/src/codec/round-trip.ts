@@ -11,16 +11,16 @@ import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from
 const MANY_TOKENS = 500;
 /** An age of more than two seconds: a token may hold its time in seconds, and a codec may expire it. */
 const OLD_MS = 2_100;
-/** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
+/** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 20;
 /** Beyond the range of a two-byte length, and beyond limits that a codec may have without declaring them. */
 const LONGER: readonly number[] = [65_537, 100_000, 131_073, 300_000, 1_100_000];
-/** Time for payloads of increasing length, milliseconds. */
+/** Time for payloads of increasing length, in milliseconds. */
 const LONG_MS = 4_000;
-/** Time for finding the smallest failing payload, milliseconds. */
+/** Time for finding the smallest failing payload, in milliseconds. */
 const SHRINK_MS = 3_000;
 const AROUND = 32;
-/** The number of results to keep: for a fast codec, more short ones than a pool may hold. */
+/** The number of results to keep: for a fast codec, more short results than a pool may hold. */
 const KEPT_RESULTS = 8;
 const MANY_RESULTS = 1_000;
 const KEPT_BYTES = 60_000;
@@ -34,7 +34,7 @@ const PADDINGS: readonly Buffer[] = [
 /** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
-/** Length of the buffer of a view, bytes: more than codecs usually accept. */
+/** Length of the buffer of a view, in bytes: more than codecs usually accept. */
 const LARGE_BYTES = 2_000_000;
 
 /** Lengths of similar payloads: short, beyond a block, a hash and a buffer, and long. */
@@ -182,7 +182,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       }
       expectThat(sameBytes(payload, before), `seal modified its ${length} input bytes`);
       if (token === undefined) {
-        // Nothing of the refused payload must be left.
+        // No part of the refused payload may be left.
         const short = trial.bytes(SHORT_BYTES);
         trial.expectPayload(
           codec,

@@ -6,9 +6,9 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, type CodecTrial, decodings } from './trial.ts';
 
 const MANY_SEALS = 10_000;
-/** Time limit for a slow codec, milliseconds. */
+/** Time limit for a slow codec, in milliseconds. */
 export const SEALING_MS = 4_000;
-/** Fewer common places among four tokens are due to chance: digits agree in one of a thousand places. */
+/** Fewer places than this can agree among four tokens by chance: random digits agree in one of a thousand places. */
 const FEW_BYTES = 8;
 /** Seals of equal-length payloads, after which some token lengths coincide unless they depend on the content. */
 const SEALS_OF_A_LENGTH = 20;

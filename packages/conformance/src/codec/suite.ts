@@ -62,9 +62,9 @@ const CODEC_CHECKS: CodecChecks = {
 /** Options of the codec suite. */
 export interface CodecConformanceOptions extends ConformanceOptions {
   /**
-   * The URL of the module whose export `target` or default export is the target or creates it. The kit then checks the
-   * effects of a codec on its process in separate processes and worker threads. Without it, the kit checks them in this
-   * process, without threads.
+   * The URL of a module that exports the target, or a function that creates it, as `target` or as its default export.
+   * The kit then checks the effects of a codec on its process in separate processes and worker threads. Without it, the
+   * kit checks them in this process, without threads.
    */
   readonly module?: string | URL;
 }

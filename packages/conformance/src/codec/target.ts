@@ -16,7 +16,7 @@ export interface CodecSupport {
   readonly confidentiality?: boolean;
   /** The longest payload in bytes; `seal` must refuse a longer one. Default: no limit below 64 KiB. */
   readonly maxPayloadBytes?: number;
-  /** Whether other processes of the fleet unseal its tokens. Default true. */
+  /** Whether other processes of the fleet unseal the codec's tokens. Default true. */
   readonly crossInstance?: boolean;
 }
 
@@ -32,13 +32,13 @@ export interface CodecTarget {
   createStranger(): Promise<CodecInstance> | CodecInstance;
   /** The fleet after a rotation: seals with B and still unseals A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
-  /** Capabilities that the codec claims. Requirements beyond them do not apply. */
+  /** Capabilities that the codec claims. Requirements that need other capabilities do not apply. */
   readonly supports?: CodecSupport;
   /** The name of the error that refuses a token. Default `InvalidRequestState`. */
   readonly refusal?: string;
 }
 
-/** The longest payload of the suite, bytes. */
+/** The longest payload of the suite, in bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
 /** The members of `supports`. */

@@ -2,14 +2,17 @@ import type { RequestStateCodec } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import type { CodecChecks } from './trial.ts';
 
-/** Tag length of AES-GCM and ChaCha20-Poly1305, bytes. */
+/** Tag length of AES-GCM and ChaCha20-Poly1305, in bytes. */
 const TAG_BYTES = 16;
 const TRIALS = 5;
 const SAMPLES = 200;
-/** Duration of a sample, milliseconds, since clocks are too coarse for a single call. */
+/** Duration of a sample, in milliseconds. Clocks are too coarse for a single call. */
 const SAMPLE_MS = 0.05;
 const SAMPLING_MS = 4_000;
-/** Medians of alternating samples of the same work differ by less, a few percent, even on busy machines. */
+/**
+ * The medians of alternating samples of the same work differ by less than this: by a few percent, even on busy
+ * machines.
+ */
 const TELLING_RATIO = 1.25;
 
 export const TIMING_CHECKS: CodecChecks = {
@@ -35,7 +38,7 @@ export const TIMING_CHECKS: CodecChecks = {
     for (let i = 0; i < TRIALS; i++) {
       const [a, b]: [number[], number[]] = [[], []];
       for (let sample = 0; sample < samples; sample++) {
-        // The order alternates, since the second one benefits from warm caches.
+        // The order alternates, since the second measurement benefits from warm caches.
         const order = sample % 2 === 0 ? [a, b] : [b, a];
         for (const times of order) times.push(timeOf(codec, times === a ? first : last, batch));
       }

@@ -21,7 +21,7 @@ export function decodingsOf(token: string): readonly (() => Uint8Array)[] {
   );
 }
 
-/** Time budget for the optional calls of one check, milliseconds, so that a slow codec takes less than a minute. */
+/** Time budget for the optional calls of one check, in milliseconds, so that a slow codec takes less than a minute. */
 export const BUDGET_MS = 1_500;
 
 /** The tools of a codec check: new instances, calls and findings. */

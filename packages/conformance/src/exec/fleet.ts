@@ -20,11 +20,11 @@ export interface ExecOptions {
   /** The name in the report. Default: the name from the program, or else the command. */
   readonly name?: string;
   /**
-   * Time limit for one answer, milliseconds; 100 to 3 600 000. The first one includes the start of the program.
-   * Default 10 000 for codecs, and 30 000 for key wrappers and ring stores.
+   * Time limit for one answer, in milliseconds; 100 to 3 600 000. The time for the first answer includes the start of
+   * the program. Default 10 000 for codecs, and 30 000 for key wrappers and ring stores.
    */
   readonly timeoutMs?: number;
-  /** Its working directory. Default: that of this process. */
+  /** The program's working directory. Default: that of this process. */
   readonly cwd?: string;
   /** Environment variables for the program, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** Maximum length of a line, bytes: a refusal may repeat a token of ten megabytes, escaped. */
+/** Maximum length of a line, in bytes: a refusal may repeat a token of ten megabytes, escaped. */
 const LONGEST_LINE: number = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;

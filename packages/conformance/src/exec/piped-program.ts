@@ -2,7 +2,7 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from '
 import { scriptBeside } from '../target-module.ts';
 import type { Order, Outcome, Post, ProgramOptions, ThreadData } from './program.ts';
 
-/** Extra time for ending a program, beyond the wait for its answer, milliseconds. */
+/** Extra time for ending a program, beyond the wait for its answer, in milliseconds. */
 const SLACK_MS = 30_000;
 const NO_ANSWER: Outcome = { failure: 'the thread that talks to the program gave no answer' };
 

@@ -46,11 +46,14 @@ export interface Outcome {
 /** A message from the thread: the outcome of an order, by its number, or the watcher that the program notifies. */
 export type Post = { readonly number: number; readonly outcome: Outcome } | { readonly changed: string };
 
-/** Time for a program to exit after its input ended, and again after `SIGTERM`, milliseconds. */
+/** Time for a program to exit after its input ended, and again after `SIGTERM`, in milliseconds. */
 const GRACE_MS = 1_000;
-/** Wait for the last output after a program's end, milliseconds: its child processes may still hold the pipe. */
+/**
+ * How long to wait for the last output after a program has ended, in milliseconds. Its child processes can still hold
+ * the pipe.
+ */
 const LAST_WORDS_MS = 300;
-/** Number of bytes of standard error that are kept from its beginning, and as many from its end. */
+/** Number of bytes that are kept from the beginning of standard error, and again from its end. */
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 

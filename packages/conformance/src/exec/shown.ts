@@ -34,7 +34,7 @@ function withoutKeys(text: string): string {
   return text.replaceAll(/("dataKey"\s*:\s*")[^"]*/g, '$1…');
 }
 
-/** JSON in ASCII, which reads the same in every encoding, and whichever characters count as line endings. */
+/** JSON in ASCII, which reads the same in every encoding and under every definition of line endings. */
 export function asciiJson(value: object, replacer?: (name: string, value: unknown) => unknown): string {
   return JSON.stringify(value, replacer).replaceAll(
     /[\u007f-\uffff]/g,

@@ -7,9 +7,12 @@ import { bytesOf, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS, 
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
-/** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
+/** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 100;
-/** Minimum and maximum number of results to keep per call, made in pairs: more than a buffer pool, as time allows. */
+/**
+ * Minimum and maximum number of results to keep for each call, made in pairs. If time allows, they are more than a
+ * buffer pool holds.
+ */
 const [LEAST_KEPT, MOST_KEPT] = [10, 40];
 const KEEPING_MS = 300;
 

@@ -41,7 +41,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
       }
     };
     await expectWorks(before);
-    // Only now, since a new instance may reconnect what the closed one shared.
+    // Creates this instance only now, since a new instance may reconnect what the closed instance shared.
     await expectWorks(await trial.create());
   },
   'WRAP-CLOSE': async (trial) => {

@@ -15,7 +15,7 @@ import {
   OPTIONS,
 } from './trial.ts';
 
-/** Wait for the output of a call, milliseconds. */
+/** Wait for the output of a call, in milliseconds. */
 const LATER_MS = 50;
 
 /** Number of bytes at the end of a wrapped key that are looked for in errors; they look random. */
@@ -105,7 +105,8 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-INSPECT-SECRET': async (trial) => {
     const keyWrapper = await trial.create();
-    // Not derived from the seed, or a leak in an earlier run with this seed in this process would count for this run.
+    // Not derived from the seed: otherwise, a leak in an earlier run with this seed in this process would count for
+    // this run.
     const dataKey = new Uint8Array(randomBytes(trial.dataKey(keyWrapper).length));
     const others = (await trial.makeEach(keyWrapper)).slice(1);
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };

@@ -15,11 +15,11 @@ import {
 /** Number of bytes at either end, and between them, that have a bit flipped. Each costs a call. */
 const ENDS = 16;
 const BETWEEN = 8;
-/** Longest wrapped key of a remote service in which every byte is changed. */
+/** For a remote service, the maximum length of a wrapped key in which the check changes every byte. */
 const EVERY_BYTE = 256;
 /** Leading bytes that often hold a version and flags; every bit of them is flipped. */
 const HEAD = 4;
-/** Time for flipping every bit of a wrapped key, if the wrapper calls no service, milliseconds. */
+/** Time for flipping every bit of a wrapped key, if the wrapper calls no service, in milliseconds. */
 const EVERY_BIT_MS = 1_500;
 /** Number of alterations that are tried even if that takes longer. */
 const LEAST_TRIED = 8;

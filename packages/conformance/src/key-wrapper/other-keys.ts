@@ -13,7 +13,7 @@ import {
   OPTIONS,
 } from './trial.ts';
 
-/** Time for a call to notice that its service is unreachable, milliseconds. */
+/** Time for a call to notice that its service is unreachable, in milliseconds. */
 const OUTAGE_MS = 1_000;
 const ELSEWHERE = 'conformance-elsewhere';
 /** Names of members that every object has, including a lookup table of providers or keys. */

@@ -8,7 +8,7 @@ import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
 import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
-/** Number of consecutive bytes: so many agree by chance once in 2^128 times. */
+/** Number of consecutive bytes: this many agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
 /** Minimum of nonzero bytes in the XOR of two data keys, since the XOR of a common header is zero. */
 const LEAST_DIFFERENT = 8;
@@ -46,9 +46,9 @@ const PROVIDER = /^[a-z0-9-]{1,64}$/;
 const LONGEST_KEY_ID = 2_048;
 /** A 64th of 256 KiB, minus the rest of an entry. */
 const LARGEST_RECORD = 3_500;
-/** Time limit of a call to a service that does not answer, milliseconds. */
+/** Time limit of a call to a service that does not answer, in milliseconds. */
 const UNANSWERED_MS = 1_000;
-/** Wait until an answer has a later date, milliseconds: dates have a precision of one second. */
+/** Wait until an answer has a later date, in milliseconds: dates have a precision of one second. */
 const NEXT_SECOND_MS = 1_100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 

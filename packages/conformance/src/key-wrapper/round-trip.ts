@@ -27,11 +27,11 @@ const LEAST_DIFFERENT = 17;
 const AT_ONCE = 6;
 const MANY_AT_ONCE = 24;
 const KEPT = 12;
-/** Time for further wraps, milliseconds. */
+/** Time for further wraps, in milliseconds. */
 const MAKING_MS = 1_500;
 /** Maximum number of further wraps, and of unwraps by a quick wrapper: more than a one-byte counter can count. */
 const MANY_LOCAL = 300;
-/** Longest call of a quick service, milliseconds. */
+/** Longest call of a quick service, in milliseconds. */
 const QUICK_MS = 5;
 
 /** Number of bytes that the ring passes if the service binds no context. No other length is required. */
@@ -73,7 +73,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     await trial.each(made.entries(), ([i, one]) =>
       trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`),
     );
-    // Enough to overflow a one-byte counter, where wrapping is quick.
+    // Enough to overflow a one-byte counter, if wrapping is quick.
     for (const _ of trial.inTime(Array.from({ length: MANY_LOCAL }), 0, MAKING_MS)) {
       made.push(await trial.make(keyWrapper));
     }

@@ -11,7 +11,7 @@ const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4
 /** Maximum number of bytes of a signature that have a bit flipped: many, since verify is local. */
 const FLIPS = 600;
 
-/** Maximum length of a wrapped key or signature in a ring document, bytes. */
+/** Maximum length of a wrapped key or signature in a ring document, in bytes. */
 export const MOST_STORED = 2_048;
 
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
@@ -69,7 +69,10 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Expects signatures of another key to be refused. Only deterministic ones show that two KMS keys sign differently. */
+/**
+ * Expects signatures of another key to be refused. Only deterministic signatures show that two KMS keys sign
+ * differently.
+ */
 async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint8Array): Promise<void> {
   const other = await trial.create('createOtherKey');
   if (other.sign === undefined || other.verify === undefined) return;

@@ -21,7 +21,8 @@ export interface KeyWrapperSupport {
 
 /**
  * Changes to KMS key A. Each function resolves when the change is in force, which may take minutes. A target that has
- * `disable` must have `enable`, and vice versa; likewise `deny` and `allow`. The kit undoes every change but rotations.
+ * `disable` must have `enable`, and vice versa. The same applies to `deny` and `allow`. The kit undoes every change
+ * except rotations.
  */
 export interface KeyWrapperControl {
   /** Disables the KMS key for all callers. */
@@ -42,8 +43,8 @@ export interface KeyWrapperTarget {
   /** Creates a key wrapper for KMS key B of the same service. */
   createOtherKey(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   /**
-   * Creates a key wrapper for KMS key A whose service is unreachable. Required, unless `supports.remote` is false: then
-   * it must be absent.
+   * Creates a key wrapper for KMS key A whose service is unreachable. Required unless `supports.remote` is false; in
+   * that case, it must be absent.
    */
   createUnreachable?(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   readonly control?: KeyWrapperControl;

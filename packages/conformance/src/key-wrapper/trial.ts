@@ -51,7 +51,7 @@ export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 /** How a finding describes a call to an unreachable service. */
 export const NOWHERE = 'with an unreachable service';
 
-/** Time limit for a call that must end at once, even on a busy machine, milliseconds. */
+/** Time limit for a call that must end at once, even on a busy machine, in milliseconds. */
 const PROMPT_MS = 5_000;
 
 export interface Call {

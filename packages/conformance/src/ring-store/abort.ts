@@ -9,9 +9,9 @@ import { expectDoneOrNot, expectOneOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const MOST_TRIES = 20;
-/** How long to wait for an aborted write that may still arrive, milliseconds. */
+/** How long to wait for an aborted write that may still arrive, in milliseconds. */
 const LATE_MS = 500;
-/** Length of a document that a fast store writes in one step, bytes. */
+/** Length of a document that a fast store writes in one step, in bytes. */
 const SHORT = 500;
 
 /** Reasons for an abort. The reason must make no difference. */

@@ -9,7 +9,7 @@ import { expectOneOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
-/** The caller's deadline for an unreachable backend, milliseconds. A store may have a shorter one. */
+/** The caller's deadline for an unreachable backend, in milliseconds. A store may have a shorter one. */
 const LONGEST_OUTAGE_MS = 8_000;
 const SLACK_MS = 1_000;
 
@@ -238,8 +238,8 @@ async function expectNoDates(trial: RingStoreTrial): Promise<void> {
 }
 
 /**
- * The largest accepted deviation of a date, milliseconds. It is less than 15 minutes, the smallest difference between
- * time zones.
+ * The largest accepted deviation of a date, in milliseconds. It is less than 15 minutes, the smallest difference
+ * between time zones.
  */
 const FURTHEST_MS = 10 * 60 * 1_000;
 /** Milliseconds to wait so that two HTTP dates, which are in whole seconds, differ. */
@@ -255,7 +255,7 @@ interface Reported {
   readonly before: readonly unknown[];
 }
 
-/** How much earlier than its response a date in whole seconds may be, milliseconds. */
+/** How much earlier than its response a date in whole seconds can be, in milliseconds. */
 const ROUNDING_MS = 1_050;
 
 /**

@@ -45,7 +45,7 @@ export async function contest(
 
 const LEAST_CONTESTS = 5;
 /**
- * Time limit for the optional contests, milliseconds. It is longer than for other checks, since a store may let two
+ * Time limit for the optional contests, in milliseconds. It is longer than for other checks, since a store may let two
  * writers win only rarely.
  */
 const CONTESTS_MS = 1_000;

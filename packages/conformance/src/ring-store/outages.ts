@@ -8,19 +8,19 @@ import { callsOf, outOfReach, type SignalledCall } from './reach.ts';
 import { expectDoneOrNot, expectOneOf, isConflict, isFailure, revisionOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
-/** The caller's deadline, milliseconds. A store may have a shorter one. */
+/** The caller's deadline, in milliseconds. A store may have a shorter one. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
 /** Several deadlines. If a store has its own deadline, it cannot match all of them. */
 const DEADLINES_MS: readonly number[] = [100, 200, 500];
-/** Maximum time between a deadline and the end of its call, milliseconds. */
+/** Maximum time between a deadline and the end of its call, in milliseconds. */
 const SLACK_MS = 10_000;
 /** Number of consecutive failing calls of a store. */
 const FAILURES = 4;
-/** Wait until a retried write has arrived after an outage, milliseconds. */
+/** Wait until a retried write has arrived after an outage, in milliseconds. */
 const SENT_AGAIN_MS = 1_000;
 const LEAST_BRIEF = 16;
-/** The shortest outage after which a store may retry, milliseconds. */
+/** The shortest outage after which a store may retry, in milliseconds. */
 const BRIEF_MS = 5;
 
 export const OUTAGE_CHECKS: RingStoreChecks = {
@@ -53,12 +53,12 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
   },
   'RING-UNREACHABLE': async (trial) => {
     const [store, unused, creator, loser] = await trial.openMany(4);
-    // A store must not answer with an earlier document, so there is one.
+    // There is an earlier document, with which the store must not answer.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
-    // It must not answer with what it learned from a write that lost.
+    // The store must not answer with what it learned from a write that lost.
     await trial.expectConflict(loser, undefined, 'a write that would create the ring');
-    // It must not answer from a cache while the backend is unreachable, so this read fills the cache.
+    // This read fills a cache, from which the store must not answer while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
     let dates = 0;
@@ -153,7 +153,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
 /**
  * Makes the backend unreachable during calls, and reads the ring afterwards.
  *
- * @param briefMs - Duration of the outage, milliseconds; a store may retry during it. If undefined, the outage lasts
+ * @param briefMs - Duration of the outage, in milliseconds; a store may retry during it. If undefined, the outage lasts
  * until the calls have ended.
  * @param isContested - Whether another store then writes with the same expectation.
  */

@@ -24,13 +24,13 @@ const LEAST_OVERLAPPED = 6;
 const PARALLEL_READS = 50;
 /** Number of concurrent reads on each connection. */
 const UNDER_WAY = 8;
-/** Length of a document that is transferred in parts, bytes. Most documents are shorter, to spare the service. */
+/** Length of a document that is transferred in parts, in bytes. Most documents are shorter, to spare the service. */
 const LONGEST_DOCUMENT = 65_536;
 /** Number of reads by each reader after each contest: enough to show a version that appears and then disappears. */
 const LOOKS = 3;
-/** Time in which a store that reads ahead would do so, milliseconds. */
+/** Time in which a store that reads ahead would do so, in milliseconds. */
 const READING_AHEAD_MS = 50;
-/** Wait until late writes have arrived, milliseconds. */
+/** Wait until late writes have arrived, in milliseconds. */
 const AFTERMATH_MS = 500;
 
 /** The result of one read, and the number of contests won before it started. */
@@ -51,7 +51,7 @@ interface Observed {
 interface Progress {
   readonly begun: string[];
   resolved: number;
-  /** Duration of the latest read, milliseconds. */
+  /** Duration of the latest read, in milliseconds. */
   lookMs: number;
 }
 

@@ -34,7 +34,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-NUL': must('A document that is empty or contains a NUL is stored unchanged or refused.', DURABLE),
   'RING-DURABLE': must('A written document is still stored after all stores are closed, and a second later.', DURABLE),
   'RING-INSTANCE-CLOSES': must(
-    'Closing a store completes, with the target’s close or, without one, the store’s own.',
+    'Closing a store completes, by the target’s close if it has one and by the store’s own close otherwise.',
     CLOSE,
   ),
   'RING-CLOSE-OTHERS': should('Closing one store leaves the other stores usable.', CLOSE),

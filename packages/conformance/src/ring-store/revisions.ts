@@ -219,8 +219,8 @@ export const REVISION_CHECKS: RingStoreChecks = {
 };
 
 /**
- * Expects that a padded revision does not win on one side only. HTTP and number parsers trim white space at both ends,
- * but a store that trims one end treats different texts as equal.
+ * Expects that a padded revision does not win with padding at one end and lose with padding at the other end. HTTP and
+ * number parsers trim white space at both ends, but a store that trims one end treats different texts as equal.
  */
 async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: string): Promise<void> {
   let revision = first;

@@ -4,7 +4,7 @@ import { expectOneOf, revisionOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
-/** Common sizes of lines, packets, rows, pages, parts and buffers, bytes. */
+/** Common sizes of lines, packets, rows, pages, parts and buffers, in bytes. */
 const PART_BYTES: readonly number[] = [
   16, 32, 57, 64, 76, 78, 80, 100, 127, 128, 200, 255, 256, 400, 500, 512, 998, 1_000, 1_024, 1_460, 1_500, 2_000,
   2_048, 3_000, 4_000, 4_096, 5_000, 6_000, 8_000, 8_192, 10_000, 12_000, 16_000, 16_384, 20_000, 25_000, 30_000,

@@ -4,7 +4,9 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOption
 
 /** Options of the ring store suite. */
 export interface RingStoreOptions extends ConformanceOptions {
-  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. Each call has at most 60 000. */
+  /**
+   * Time limit for one requirement, in milliseconds; 100 to 3 600 000. Default 600 000. Each call is limited to 60 000.
+   */
   readonly timeoutMs?: number;
   /** Number of contests between writers, 1 to 100 000. Default: as many as one second allows, from 5 to 200. */
   readonly rounds?: number;
@@ -27,19 +29,22 @@ export interface RingStoreSupport {
   readonly serviceDate?: boolean;
   /** Whether a document that is written again gets a new revision, so that a revision is not a hash. Default false. */
   readonly uniqueRevisions?: boolean;
-  /** The longest document that the store accepts, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
+  /** The longest document that the store accepts, in bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
   readonly maxDocumentBytes?: number;
 }
 
 /**
- * The store under test, and functions that reach its backend directly. The kit creates names of 1 to 64 of the
- * characters `a–z`, `0–9`, `.`, `_` and `-`. They do not end in a dot, and no earlier run has used them.
+ * The store under test, and functions that reach its backend directly. The kit creates names that consist of 1 to 64
+ * characters from `a–z`, `0–9`, `.`, `_` and `-`. They do not end with a dot, and no earlier run has used them.
  */
 export interface RingStoreTarget {
   readonly name: string;
   /** Creates a store on its own connections. Stores with the same name share a document; others share nothing. */
   create(ringName: string): Promise<RingStoreInstance> | RingStoreInstance;
-  /** Removes the document, without using a store. The kit finally calls it for all names, even without a document. */
+  /**
+   * Removes the document, without using a store. At the end, the kit calls it for all names, including those without a
+   * document.
+   */
   remove?(ringName: string): Promise<void> | void;
   /** Writes any text to the backend as the document, without using a store. */
   plant?(ringName: string, document: string): Promise<void> | void;
@@ -51,7 +56,7 @@ export interface RingStoreTarget {
   readonly supports?: RingStoreSupport;
 }
 
-/** Maximum length of a ring document, bytes: rule 4 of the contract of `RingStore`. */
+/** Maximum length of a ring document, in bytes: rule 4 of the contract of `RingStore`. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
 
 const SUPPORT = anObject({

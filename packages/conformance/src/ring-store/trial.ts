@@ -10,7 +10,9 @@ import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type 
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
 
-/** Maximum wait for push and recovery, milliseconds; less if the time limit of a requirement is below two minutes. */
+/**
+ * Maximum wait for push and recovery, in milliseconds; less if the time limit of a requirement is below two minutes.
+ */
 const PATIENCE_MS = 30_000;
 const CALL_MS = 60_000;
 const LOOK_AGAIN_MS = 20;

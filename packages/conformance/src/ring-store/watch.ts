@@ -7,15 +7,17 @@ import { labelled } from './sizes.ts';
 import { isConflict, isFailure } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
-/** Time for a subscription to start, with at most one initial call, milliseconds. */
+/** Time for a subscription to start, with at most one initial call, in milliseconds. */
 const SETTLING_MS = 500;
 /** Milliseconds to wait for calls in progress after a watcher has ended. */
 const LAST_WORDS_MS = 200;
-/** Delays between a write and the end of a watcher, milliseconds: a call is on its way then, or due soon. */
+/**
+ * Delays between a write and the end of a watcher, in milliseconds. At these moments, a call is on its way or due soon.
+ */
 const BRIEF_MS: readonly number[] = [0, 5, 10, 20, 40, 80, 150];
-/** Interval of the writes that a reconnecting watcher must notice, milliseconds. */
+/** Interval of the writes that a reconnecting watcher must notice, in milliseconds. */
 const WRITE_AGAIN_MS = 250;
-/** Time within which a store notices a lost connection, milliseconds. */
+/** Time within which a store notices a lost connection, in milliseconds. */
 const OUTAGE_MS = 1_000;
 
 /** Documents that are written after the first three. */

@@ -112,7 +112,10 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
   },
 };
 
-/** Characters that a database, URL, path, pattern or collation drops, confuses with others, or uses as an end. */
+/**
+ * Characters that a database, URL, path, pattern or collation drops, confuses with others, or treats as the end of a
+ * text.
+ */
 const ALIKE: readonly string[] = [
   ...'- _ . : / \\ + % * ? # & = , ; | ~ A a 0 \' " ` ( [ { < @ ! $ ^'.split(' '),
   '%41',

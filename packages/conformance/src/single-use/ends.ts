@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Checks, expectThat } from '../requirement.ts';
 import { LOOK_AGAIN_MS, type SingleUseTrial } from './trial.ts';
 
-/** Part of a margin that calls and the clock of a service may use up, seconds. */
+/** Part of a margin that calls and the clock of a service may use up, in seconds. */
 const SLACK_SECONDS = 5;
 
 export const END_CHECKS: Checks<SingleUseTrial> = {

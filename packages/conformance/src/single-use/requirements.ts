@@ -7,7 +7,7 @@ const { must, should } = requiredBy(CONTRACT);
 export const SINGLE_USE_TABLE: RequirementTable = {
   'USE-ANSWER': must('claim returns a promise of true or false.'),
   'USE-ONE-WINNER': must('Of many concurrent claims of an id over several stores, exactly one resolves to true.'),
-  'USE-ONCE': must('A claimed id is refused on every store, whatever end a later claim has.'),
+  'USE-ONCE': must('A claimed id is refused on every store, even if a later claim has a different end.'),
   'USE-MANY': must('A thousand ids are granted, and no later claim makes a store forget one.'),
   'USE-SEPARATE': must('Ids that differ are claimed independently, however similar they are.'),
   'USE-CLOCK-SKEW': must(
@@ -20,7 +20,9 @@ export const SINGLE_USE_TABLE: RequirementTable = {
   ),
   'USE-CALLERS-DATE': should('claim does not modify its date or read it after returning.'),
   'USE-CLOSED': must('After a store is closed, all stores still refuse the ids that it claimed.'),
-  'USE-INSTANCE-CLOSES': must('Closing a store completes, with the target’s close or, without one, the store’s own.'),
+  'USE-INSTANCE-CLOSES': must(
+    'Closing a store completes, by the target’s close if it has one and by the store’s own close otherwise.',
+  ),
   // These come last, because a backend may not recover.
   'USE-UNREACHABLE': must(
     'While the backend is unreachable, no claim resolves to true.',

@@ -26,8 +26,8 @@ export interface SingleUseTarget {
    */
   breakConnection?(): Promise<() => Promise<void> | void>;
   /**
-   * The margin of the store, which corresponds to `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default:
-   * 300.
+   * The margin of the store, which corresponds to `policy.clockSkewSeconds` of the ring; in seconds, 0 to 86 400.
+   * Default: 300.
    */
   readonly clockSkewSeconds?: number;
 }

@@ -60,11 +60,11 @@ export class Calls<Failure> {
   }
 
   /**
-   * Makes one call: ends with an answer, a failure that a retry cannot fix, the last attempt, an abort or
-   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` respects its signal. The signal aborts whenever
-   * there is no answer, so that the socket is released even in the middle of a body.
+   * Makes one call, which ends with an answer, a failure that a retry cannot fix, the last attempt, an abort or
+   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` respects its signal. The signal aborts
+   * whenever the call ends without an answer, so that the socket is released even in the middle of a body.
    *
-   * @param signal - The caller's.
+   * @param signal - The caller's signal.
    * @param call - One attempt; what it throws is classified.
    * @param discard - Receives an answer that came too late to be returned, so that a key in it can be overwritten. Must
    * not throw.
@@ -82,7 +82,7 @@ export class Calls<Failure> {
     try {
       const answer = await retry(attempt, {
         waitMs: (error) => {
-          // An abort is not a failure of the service, so `mayPass` is not asked about it.
+          // An abort is not a failure of the service, so `mayPass` is not called for it.
           if (this.#isEnded(signal) || !(error instanceof Failed)) return undefined;
           const mayRepeat = this.#mayRepeat(error.failure as Failure, attempts);
           return mayRepeat ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
@@ -158,7 +158,7 @@ export class Calls<Failure> {
  * Calls of a store: one attempt each, because the ring repeats the calls that a caller waits for.
  *
  * @param timeoutMs - The longest wait for each call, in milliseconds.
- * @param classify - What a rejection means: see `findRow` and `unexplained`.
+ * @param classify - Classifies a rejection: see `findRow` and `unexplained`.
  *
  * @example
  * ```ts
@@ -179,12 +179,12 @@ export function storeCalls<Kind extends string>(
 }
 
 /**
- * Calls of a key wrapper: `throttled` and `unavailable` are tried again, after pauses with full jitter of at most 0.1,
- * 0.2, 0.4 … 2 seconds.
+ * Calls of a key wrapper. A call that fails with `throttled` or `unavailable` is tried again, after pauses with full
+ * jitter of at most 0.1, 0.2, 0.4 … 2 seconds.
  *
  * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, the first one included.
  * @param classify - Classifies a rejection: see `findRow` and `kindOfStatus`.
- * @param mayPass - Whether to retry such a failure after this many attempts; by default, it is retried.
+ * @param mayPass - Whether to retry a failure of either kind after this many attempts; by default, it is retried.
  *
  * @example
  * ```ts

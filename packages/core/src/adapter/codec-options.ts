@@ -6,7 +6,7 @@ const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];
 
 /**
  * Checks the options of an adapter's factory, in addition to what the key wrapper and `createKmsCodec` check.
- * @throws {TypeError} unless it is an object without the options that the factory sets itself.
+ * @throws {TypeError} unless `options` is an object without the options that the factory sets itself.
  */
 export function checkFactoryOptions(owner: string, options: unknown): void {
   const names = Object.keys(Object(options)).filter((name) => !SET_BY_FACTORY.includes(name));

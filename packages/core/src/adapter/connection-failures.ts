@@ -16,7 +16,7 @@ const NO_REGION: ConnectionFailure = Object.freeze({
   hint: "no AWS Region is set: set AWS_REGION, or the client's region",
 });
 
-/** Each with its codes. */
+/** Each hint, with the codes that it explains. */
 const HINTS: readonly (readonly [hint: string, codes: string])[] = [
   ['the connection was refused: check host and port', 'ECONNREFUSED'],
   [
@@ -70,8 +70,8 @@ const MAX_DEPTH = 4;
 
 /**
  * Why a call got no answer; undefined if nothing in the error shows it. Reads `code`, then `name`, of the error, its
- * causes and the first of its `errors`, and no message but the AWS SDK's about a missing Region. A code comes before
- * any name, because the AWS SDK names a reset connection `TimeoutError`. Never throws.
+ * causes and the first of its `errors`; of messages, only the AWS SDK's about a missing Region. A code takes precedence
+ * over any name, because the AWS SDK names a reset connection `TimeoutError`. Never throws.
  *
  * Sources: the errors of Node.js (`os.constants.errno`, `tls`, `http`), OpenSSL's verification codes as Node.js names
  * them, and the errors of undici.
@@ -101,7 +101,7 @@ export function unreachable(error: unknown, service: string): StoreFailure<'unav
   return { kind: 'unavailable', detail: `${service} cannot be reached: ${hint} (${code})`, serviceCode: code };
 }
 
-/** The error itself first. */
+/** The error itself, followed by its causes. */
 function causesOf(error: unknown): readonly unknown[] {
   const found = [error];
   while (found.length < MAX_DEPTH) {

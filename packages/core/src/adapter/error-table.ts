@@ -24,7 +24,7 @@ export function errorTable<const Kind extends string>(
  * @param store - The service's name in messages, its table, and a table of statuses for answers without a known code.
  * @param error - The rejection.
  * @param status - The status of the answer, if there was one.
- * @param codes - Candidates for the code: anything that `property` found.
+ * @param codes - Candidates for the code: any values that `property` returned.
  */
 export function storeFailure<Kind extends string>(
   store: {

@@ -55,7 +55,7 @@ export function corrupt(provider: string, operation: KeyWrapperOperation, hint: 
   return new KeyWrapperError('corrupt', { provider, operation, hint });
 }
 
-/** A ring document over the limit of 262 144 bytes, stored or passed to a write. */
+/** The failure for a ring document over the limit of 262 144 bytes, whether stored or passed to a write. */
 export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
   kind: 'too-large',
   detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,

@@ -37,8 +37,8 @@ export function sameRow<const Row>(codes: readonly string[], row: Row): Record<s
 /**
  * Looks up a failure in an adapter's error table: the row of the first candidate that is a code in the table.
  *
- * @param candidates - Candidates for the code: anything that {@link property} found.
- * @param isMeant - Whether a found row applies; by default any does.
+ * @param candidates - Candidates for the code: any values that {@link property} returned.
+ * @param isMeant - Whether the row of a code applies; by default, every row does.
  */
 export function findRow<Row>(
   table: Readonly<Record<string, Row>>,
@@ -54,8 +54,8 @@ export function findRow<Row>(
 }
 
 /**
- * The meaning of an HTTP status, for an answer of a KMS whose code is in no table: 401, 403, 404 and 429; any other
- * status is `unavailable`.
+ * The kind of failure that an HTTP status means, for an answer of a KMS whose code is in no table. 401, 403, 404 and 429
+ * have a kind; any other status is `unavailable`.
  */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';

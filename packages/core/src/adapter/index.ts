@@ -1,6 +1,6 @@
 /**
- * For authors of key wrappers and ring stores: the code that each would otherwise have to write. The contracts are in
- * `@sealring/core`.
+ * For authors of key wrappers and ring stores: code that they would otherwise have to write themselves. The contracts
+ * are in `@sealring/core`.
  *
  * @packageDocumentation
  */

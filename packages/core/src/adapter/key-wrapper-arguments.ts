@@ -12,7 +12,7 @@ export interface ContextSupport {
   readonly context: boolean;
 }
 
-/** The options of a call: checked, and the context copied. */
+/** The checked options of a call, with a copy of the context. */
 export interface CheckedWrapOptions {
   readonly context: Record<string, string>;
   readonly signal: AbortSignal | undefined;
@@ -29,7 +29,7 @@ export interface WrappedKeyRules {
 }
 
 /**
- * Reads the options of a wrap, an unwrap or a generate.
+ * Reads the options of a call of `wrap`, `unwrap` or `generate`.
  * @throws {TypeError} for options of a wrong type.
  */
 export function readWrapOptions(provider: string, options: unknown): CheckedWrapOptions {
@@ -51,7 +51,7 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
 }
 
 /**
- * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. The copy keeps
+ * Copies a data key to be wrapped: 32 bytes, or 32 or 64 if the service binds no context. The copy keeps
  * a second attempt from wrapping zeros if the caller has overwritten the original. Overwrite the copy after the call.
  *
  * @throws {TypeError} for anything but a `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
@@ -110,7 +110,7 @@ export function copyWrapped(
  * Checks a wrapped key before any call, and copies it.
  *
  * @throws {TypeError} for a value that is not a wrapped key.
- * @throws {KeyWrapperError} `corrupt` if it is of another provider or KMS key, or is not 1 to `maxBytes` bytes long.
+ * @throws {KeyWrapperError} `corrupt` if it belongs to another provider or KMS key, or is not 1 to `maxBytes` bytes long.
  */
 export function readWrappedKey(provider: string, wrappedKey: unknown, rules: WrappedKeyRules): WrappedKey {
   const { provider: maker, keyId, wrapped } = Object(wrappedKey) as Readonly<Record<keyof WrappedKey, unknown>>;

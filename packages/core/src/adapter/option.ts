@@ -1,6 +1,6 @@
 /**
- * Reads options. The messages for wrong options have the same wording everywhere: they name option and value, and never
- * show a secret.
+ * Reads options. The messages for wrong options have the same wording everywhere: they name the option and the value,
+ * and never show a secret.
  */
 
 export {

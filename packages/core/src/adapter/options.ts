@@ -6,8 +6,8 @@ export function wrongType(owner: string, name: string, wanted: string, value: un
 }
 
 /**
- * The error for a text out of range; quotes up to 120 characters of it, so do not use it for a value that may be a
- * secret.
+ * The error for text that is not within its limits. Quotes up to 120 characters of the text, so do not use this error
+ * for a value that may be a secret.
  */
 export function outOfRange(owner: string, name: string, wanted: string, value: string): RangeError {
   return optionRangeError(`${owner}: ${name} must be ${wanted}, got ${quote(value)}`);

@@ -35,8 +35,8 @@ export interface PushOptions {
 /**
  * The `watch` of a ring store: one connection for any number of watchers, kept open while there is at least one. A
  * connection that ends is replaced after a pause with full jitter of at most 0.1, 0.2, 0.4 … 30 seconds; a heartbeat
- * detects a connection whose other end is gone. Watchers are also called after each new connection, for writes that
- * they may have missed. Does not keep the process alive.
+ * detects a connection whose other end is gone. Watchers are also called after each new connection, because
+ * they may have missed writes. Does not keep the process alive.
  */
 export class Push {
   readonly #options: PushOptions;

@@ -82,7 +82,7 @@ export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void
 
 /**
  * Reads the option `clockSkewSeconds` of a single-use store: same meaning, limits and default as in the ring's policy.
- * @throws {TypeError | RangeError} naming option and value.
+ * @throws {TypeError | RangeError} that names the option and the value.
  */
 export function clockSkewMsOf(owner: string, value: unknown): number {
   const given = value === undefined ? DEFAULT_CLOCK_SKEW_SECONDS : value;

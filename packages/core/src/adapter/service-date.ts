@@ -1,12 +1,12 @@
 /** Receives the date that a service puts on its answers; never throws an error into the call that it observes. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
-/** Passes to `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
+/** Passes the `Date` header of an answer (RFC 9110, section 6.6.1) to `onServiceDate`, if the header is a date. */
 export function noteDateHeader(header: unknown, onServiceDate: OnServiceDate): void {
   if (typeof header === 'string') noteServiceTime(Date.parse(header), onServiceDate);
 }
 
-/** Passes to `onServiceDate` the time of a service, in milliseconds since the epoch, if it is a number. */
+/** Passes the time of a service, in milliseconds since the epoch, to `onServiceDate`, if it is a number. */
 export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void {
   if (Number.isFinite(ms)) onServiceDate?.(new Date(ms as number));
 }

@@ -20,18 +20,18 @@ export interface CanonicalJsonOptions {
   /** Print a bigint as an integer, instead of refusing it. Default: false. */
   readonly allowBigInt?: boolean;
   /**
-   * Receives a long text in pieces while it is printed: ASCII, and overwritten as soon as this function returns. The
-   * result is then only the rest. An error that this function throws ends the printing. Default: none, so the result
-   * is the whole text.
+   * Receives a long text in pieces while it is printed. A piece is ASCII, and is overwritten as soon as this function
+   * returns. The result of {@link canonicalJson} is then only the text after the last piece. An error that this function
+   * throws ends the printing. Default: none, so the result is the whole text.
    */
   readonly write?: (piece: Uint8Array) => void;
 }
 
 /**
  * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
- * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys by code point, floats as Python prints them.
- * A safe integer prints as an integer, every other number as a float: what `JSON.parse` has lost (`1.0`, integers
- * beyond 2^53, the sign of `-0`) cannot be distinguished, so such values do not match across languages.
+ * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys in the order of their code points, floats as
+ * Python prints them. A safe integer prints as an integer, every other number as a float. What `JSON.parse` has lost
+ * (`1.0`, integers beyond 2^53, the sign of `-0`) cannot be recovered, so such values do not match across languages.
  *
  * The value is serialized as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *
@@ -94,8 +94,8 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
 }
 
 /**
- * Prints into bytes, without joining texts. Leaves it to the engine to print the numbers that it prints as Python does,
- * many at once.
+ * Prints into bytes, without joining texts. If the engine prints numbers in the same way as Python, the engine prints
+ * them, many at once.
  */
 class Printer {
   readonly #o: CanonicalJsonOptions;
@@ -129,7 +129,7 @@ class Printer {
 
   #array(values: readonly unknown[], depth: number): void {
     this.#ascii('[');
-    // Visits holes as well, so that they are refused: they are not JSON.
+    // Also visits holes, so that they are refused, because they are not JSON.
     for (let i = 0; i < values.length; ) {
       if (i > 0) this.#byte(COMMA);
       const value = values[i];
@@ -141,8 +141,8 @@ class Printer {
   }
 
   /**
-   * Prints `first`, the run of values from `from` on that the engine prints as Python does, and the value that ends the
-   * run. Every value is read once.
+   * Prints `first`, then the run of values from index `from` on that the engine prints in the same way as Python, and
+   * then the value that ends this run. Every value is read once.
    * @returns how many of `values` were printed.
    */
   #numbers(first: number, values: readonly unknown[], from: number, depth: number): number {
@@ -279,7 +279,7 @@ function hexDigit(value: number): number {
   return value + (value < 10 ? 0x30 : 0x57);
 }
 
-/** If no key has any of these, the order by code unit, which is the engine's own, is the same. */
+/** If no key contains any of these, the engine's order, by code unit, is the same as the order by code point. */
 const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
 /** Up to this many keys are sorted by insertion, because a call to `sort` would take longer. */
 const FEW = 12;

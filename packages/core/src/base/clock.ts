@@ -11,8 +11,8 @@ export interface Clock {
   monotonicNs(): bigint;
   /**
    * Milliseconds since the machine started, including time in which it was suspended. Distinguishes a suspension from a
-   * wrong clock where neither the KMS nor the store gives dates. Default: `os.uptime()` for the system's clock, else
-   * unknown.
+   * wrong clock if neither the KMS nor the store returns dates. Default: `os.uptime()` for the system's clock; unknown
+   * for any other clock.
    */
   uptimeMs?(): number;
   /**
@@ -28,7 +28,7 @@ export type RandomSource = (fill: Uint8Array) => void;
 /** One reading of both clocks. */
 export interface Moment {
   readonly wallMs: number;
-  /** The monotonic clock in milliseconds: comparing numbers costs a tenth of comparing bigints. */
+  /** The monotonic clock in milliseconds, because comparing numbers takes a tenth of the time of comparing bigints. */
   readonly steadyMs: number;
 }
 
@@ -45,7 +45,7 @@ export function momentOf(clock: Clock): Moment {
 
 /**
  * Like {@link momentOf}, but for unsealing a token: while the system's wall clock shows the same millisecond, its
- * monotonic clock is not read again. Each reading takes a fiftieth of an unseal.
+ * monotonic clock is not read again. Each reading takes a fiftieth of the time of an unseal.
  */
 export function coarseMomentOf(clock: Clock): Moment {
   return clock === systemClock && clock.wallMs() === lastMoment.wallMs ? lastMoment : momentOf(clock);

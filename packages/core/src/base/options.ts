@@ -8,12 +8,12 @@ export function optionTypeError(text: string): TypeError {
   return Object.defineProperty(new TypeError(text), 'code', { value: REFUSED_OPTION });
 }
 
-/** The same as a RangeError. */
+/** The RangeError for an option, with the same `code`. */
 export function optionRangeError(text: string): RangeError {
   return Object.defineProperty(new RangeError(text), 'code', { value: REFUSED_OPTION });
 }
 
-/** Shows a wrong value in an error message: its type, and the value itself where it cannot be a secret. */
+/** Shows a wrong value in an error message: its type, or the value itself if it cannot be a secret. */
 export function show(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'undefined') return String(value);
@@ -55,7 +55,7 @@ function isAlike(known: string, name: string): boolean {
   if (known.toLowerCase() === name.toLowerCase()) return true;
   const [longer, shorter] = known.length >= name.length ? [known, name] : [name, known];
   let at = 0;
-  // They differ somewhere.
+  // The loop ends, because the names differ.
   while (longer[at] === shorter[at]) at += 1;
   const rest = longer.slice(at + 1);
   return rest === shorter.slice(at) || rest === shorter.slice(at + 1);
@@ -75,7 +75,7 @@ export function finiteNumber(owner: string, name: string, value: unknown, min: n
 
 /**
  * Reads one of several texts.
- * @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`.
+ * @throws {TypeError} for a non-string, {@link RangeError} for a text that is not in `choices`.
  */
 export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
   if (typeof value !== 'string') {
@@ -103,7 +103,7 @@ export function label(owner: string, name: string, value: unknown): string {
 }
 
 /**
- * Copies a secret given as bytes or text (its UTF-8).
+ * Copies a secret that is given as bytes or as text, which is encoded as UTF-8.
  * @throws {TypeError} for anything else, including text with a lone surrogate, which has no UTF-8 form.
  * @throws {RangeError} for fewer than `minBytes` bytes.
  */

@@ -29,7 +29,7 @@ export function backoffMs(
 export interface RetryRules {
   /** Milliseconds to wait after this many failures, the last with `error`; undefined if no attempt may follow. */
   readonly waitMs: (error: unknown, failures: number) => number | undefined;
-  /** Waits. If it rejects, its error ends the retries. */
+  /** Waits for this time. If the wait rejects, its error ends the retries. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
 

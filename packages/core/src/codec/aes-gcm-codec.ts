@@ -45,10 +45,11 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
   readonly #byKid: ReadonlyMap<string, PythonKey>;
 
   /**
-   * @param keys - At least one secret of at least 32 bytes each, as bytes or as text (its UTF-8); copied.
-   * @throws {TypeError} for a key that is neither bytes nor text, or a text without a UTF-8 form; keys are never
+   * @param keys - One or more secrets of at least 32 bytes each, as bytes or as text, which is encoded as UTF-8. They
+   * are copied.
+   * @throws {TypeError} for a key that is neither bytes nor text, or that is text with a lone surrogate; keys are never
    * coerced.
-   * @throws {RangeError} for no key, a short key, or one that repeats an earlier one.
+   * @throws {RangeError} if there is no key, or if a key is too short or repeats an earlier key.
    */
   constructor(keys: readonly (Uint8Array | string)[]) {
     if (!Array.isArray(keys)) throw new TypeError(`${OWNER}: keys must be an array, got ${show(keys)}`);

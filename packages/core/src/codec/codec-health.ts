@@ -4,11 +4,17 @@ import type { RingKeeper } from '../member/keeper.ts';
 import type { RingProblem } from '../member/problems.ts';
 import type { KeyState } from '../ring/schedule.ts';
 
-/** The state of a codec, for readiness probes, never for liveness probes: a restart would drop the unwrapped keys. */
+/**
+ * The state of a codec, for readiness probes. Do not use it for liveness probes, because a restart would drop the
+ * unwrapped keys.
+ */
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
   readonly status: CodecStatus;
-  /** For readiness probes: the codec can unseal, its ring is up to date, its clock is right, and a member can seal. */
+  /**
+   * For readiness probes: whether the codec can unseal, its ring is up to date, its clock is right and, if it is a
+   * member, it can seal.
+   */
   readonly ready: boolean;
   /** Whether a key may seal now. If not, `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
@@ -24,7 +30,7 @@ export interface CodecHealth {
   readonly lastRefresh: Date | undefined;
   /** When an unwrap by the KMS last returned the right bytes. */
   readonly lastKmsCheck: Date | undefined;
-  /** The last failure, until a refresh succeeds: what failed, how, and when. */
+  /** What failed last, how, and when; undefined once a refresh has succeeded. */
   readonly lastError: (CodecFailure & { readonly at: Date }) | undefined;
   /** Problems that an operator must solve, each with its remedy. */
   readonly problems: readonly RingProblem[];

@@ -25,7 +25,7 @@ const MAX_KEY_WRAPPERS = 8;
 
 /** Options of {@link createKmsCodec}. */
 export interface KmsCodecOptions {
-  /** Wraps data keys. If there are several, each wraps every data key, and any one of them can unwrap it. 1 to 8. */
+  /** Wraps data keys. Up to 8 key wrappers: each of them wraps every data key, and any of them can unwrap it. */
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
   /** The ring store. */
   readonly ring: RingStore;
@@ -34,12 +34,14 @@ export interface KmsCodecOptions {
    * `default`.
    */
   readonly ringName?: string;
-  /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
+  /** A reader never creates a ring, never writes to the store, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
-  /** When a starting member creates a ring. `if-absent`, the default: once the ring has been absent for
-   * `createAfterSeconds`. */
+  /**
+   * When a starting member creates a ring. `if-absent`, the default: once the ring has been absent for
+   * `createAfterSeconds`; `now`: as soon as the ring is absent; `never`: not at all.
+   */
   readonly create?: 'if-absent' | 'now' | 'never';
-  /** Keys created before this date count as revoked. Set it for a start after a leak. Default none. */
+  /** Keys created before this date count as revoked. Set it when servers start after a leak. Default none. */
   readonly acceptKeysCreatedAfter?: Date;
   /** The format of new tokens. Default `sealring`. */
   readonly format?: 'sealring' | 'python';
@@ -65,13 +67,16 @@ export interface KmsCodecOptions {
   readonly maxTokenLength?: number;
   /** The clocks and timers to use. Default: the system's. */
   readonly clock?: Clock;
-  /** Replaces the system's generator, and the kernel's random device, which is otherwise mixed into salts. */
+  /**
+   * Replaces the system's random number generator and the kernel's random device, whose bytes are otherwise mixed into
+   * salts.
+   */
   readonly random?: RandomSource;
   /** Cancels the start. */
   readonly signal?: AbortSignal;
 }
 
-/** Options as checked, copied and completed. */
+/** The options, checked, copied and completed with the defaults. */
 export interface CheckedOptions {
   readonly keyWrappers: readonly KeyWrapper[];
   readonly ring: RingStore;
@@ -118,7 +123,7 @@ function refuseMisplaced(given: unknown): void {
   if (misplaced !== undefined) throw optionTypeError(`${OWNER}: "${misplaced}" belongs in policy: { ${misplaced} }`);
 }
 
-/** @throws {TypeError | RangeError} naming option and value. */
+/** @throws {TypeError | RangeError} that names the option and the value. */
 export function checkOptions(given: unknown): CheckedOptions {
   refuseMisplaced(given);
   refuseUnknownOptions(OWNER, given, KNOWN);
@@ -188,8 +193,8 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
   const signs = typeof wrapper.verify === 'function' && (role === 'reader' || typeof wrapper.sign === 'function');
   if (!wrapper.supports.authenticated && !signs && !trustStore) {
     throw optionTypeError(
-      `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin, so it must sign and verify; or set ` +
-        'dangerouslyTrustStore, and anyone who can write to the store can mint tokens',
+      `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin of a wrap, so it must have sign ` +
+        'and verify; if you set dangerouslyTrustStore instead, anyone who can write to the store can mint tokens',
     );
   }
   return wrapper as KeyWrapper;

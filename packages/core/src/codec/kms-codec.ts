@@ -13,26 +13,29 @@ export interface TokenFacts {
   readonly format: string;
   /** The key id, as in the ring document; empty for a fingerprint that no key of the ring has. */
   readonly keyId: string;
-  /** State of the key, now. */
+  /** The state of the key now. */
   readonly state: KeyState | 'unknown';
   /** Whether the key only unseals, because a successor seals. */
   readonly stale: boolean;
 }
 
-/** A codec over a ring, with what a boundary needs. */
+/** A codec over a ring, with the methods that a boundary also needs. */
 export interface RingTokenCodec extends RequestStateCodec {
   /**
    * How long a key unseals after it has stopped sealing, in seconds. A boundary with a longer time to live refuses the
-   * codec.
-   * The codec does not check the age of a token: the boundary's time to live limits it, or else the expiry of its key.
+   * codec. The codec itself does not check the age of a token: the boundary's time to live limits it, and without a
+   * boundary, the expiry of the token's key.
    */
   readonly tokenLifetimeSeconds: number;
-  /** As in the ring's policy. A single-use store must remember a token for this much longer than the token lives. */
+  /**
+   * The `clockSkewSeconds` of the ring's policy. A single-use store must remember a redeemed token for this long after
+   * the token expires.
+   */
   readonly clockSkewSeconds: number;
   /**
    * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefreshSeconds, if this
-   * member's view of it is old or lacks the key of the token. A failed read does not make it reject; `unseal` then
-   * accepts or refuses the token. Returns undefined when there is nothing to wait for.
+   * member's view of it is old or lacks the key of the token. A failed read does not reject the promise; `unseal`
+   * then accepts or refuses the token. Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
   /** The parts of a token that are not secret, and the state of its key in the ring. Nothing is authenticated. */
@@ -66,8 +69,8 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
    */
   revoke(keyId: string): Promise<void>;
   /**
-   * Revokes, in the same way, every key that may have been created at or before `time` by any clock of the fleet: every
-   * key with `created` − clockSkew ≤ `time`.
+   * Revokes, in the same way, every key that, by the clock of any server of the fleet, may have been created at or
+   * before `time`: every key with `created` − clockSkew ≤ `time`.
    */
   revokeAllBefore(time: Date): Promise<void>;
   /**
@@ -78,10 +81,10 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
 }
 
 /**
- * Creates a codec over a ring of KMS-wrapped data keys. Resolves once it can seal (a member) or unseal (a reader): all
- * live keys are unwrapped, and an absent ring has been created unless `create` or `role` forbids it.
+ * Creates a codec over a ring of KMS-wrapped data keys. Resolves once a member can seal, or a reader can unseal: all
+ * live keys are then unwrapped, and an absent ring has been created unless `create` or `role` forbids it.
  *
- * @throws {TypeError | RangeError} for wrong or contradictory options; the message names option and value.
+ * @throws {TypeError | RangeError} for wrong or contradictory options; the message names the option and the value.
  * @throws {RingStoreError | KeyWrapperError} when the store or the KMS prevents the start.
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {

@@ -86,7 +86,7 @@ export class RingCodec implements KmsCodec {
     try {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
-      // The prefix decides the only format that is tried, and `accept` is an allow-list.
+      // The prefix determines the one format that is tried, and only the formats in `accept` are allowed.
       if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
       return this.#open(this.#formats[name], token);
     } catch (error) {
@@ -231,7 +231,7 @@ export class RingCodec implements KmsCodec {
   }
 }
 
-/** The ring store belongs to the caller and stays open; so do the key wrappers, unless `closeKeyWrappers` is set. */
+/** The ring store belongs to the caller and stays open. Key wrappers are closed only if `closeKeyWrappers` is set. */
 export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Promise<void> {
   await keeper.close();
   if (!options.closeKeyWrappers) return;

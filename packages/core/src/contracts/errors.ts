@@ -16,7 +16,7 @@ export const CORE_ERROR_CODES = [
 /** One of {@link CORE_ERROR_CODES}. */
 export type CoreErrorCode = (typeof CORE_ERROR_CODES)[number];
 
-// Registered, so that every copy of this package in a process has the same one.
+// Registered globally, so that every copy of this package in a process has the same symbol.
 const BRAND = Symbol.for('@sealring/core/error');
 
 /**
@@ -33,7 +33,7 @@ export function brand(errorClass: { readonly prototype: Error }, code: CoreError
   });
 }
 
-/** The kind of an error of the same name from an adapter's copy of this package; undefined for any other error. */
+/** The kind of an error called `name`, even from another copy of this package; undefined for any other error. */
 export function kindOfNamed<Kind extends string>(
   error: unknown,
   name: string,

@@ -21,9 +21,9 @@ export const ROTATION_REASONS = [
 ] as const;
 
 /**
- * Why a key is created, and from when it seals. `initial` and `revocation`: immediately, by every clock of the fleet,
- * because no other key can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`,
- * `requested` and `key-version` (the KMS key has a new version): after propagation.
+ * Why a key is created, which also determines when it starts to seal. `initial` and `revocation`: immediately, by every
+ * clock of the fleet, because no other key can seal. `emergency`: as soon as every member that reads the ring can have
+ * it. `scheduled`, `requested` and `key-version` (the KMS key has a new version): after propagation.
  */
 export type RotationReason = (typeof ROTATION_REASONS)[number];
 
@@ -41,12 +41,12 @@ export type CodecFailure =
 export type CallOutcome<Kind> = { readonly ok: true } | { readonly ok: false; readonly kind: Kind };
 
 /**
- * The payload of each event, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key
- * ids are hashed with {@link hashedKeyId} first. `ringName` is the ring name of the codec, `seconds` the duration, and
- * `kind` the kind of the error.
+ * The payload of each event, by the channel of `node:diagnostics_channel` that emits it. No payload contains a
+ * secret; key ids are hashed with {@link hashedKeyId} first. `ringName` is the ring name of the codec, `seconds` the
+ * duration, and `kind` the kind of the error.
  */
 export interface CodecEvents {
-  /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
+  /** An attempt to read and check the ring has ended; `ok` is false if the store or the KMS failed. */
   'sealring:refresh': {
     readonly ringName: string;
     readonly seconds: number;
@@ -94,7 +94,7 @@ export interface CodecEvents {
   'sealring:stale': { readonly ringName: string; readonly keyId: string };
   /** A token was refused. */
   'sealring:rejected': { readonly ringName: string; readonly reason: InvalidReason };
-  /** The `status` in `health()` changed to this. */
+  /** The `status` in `health()` changed; `status` is the new value. */
   'sealring:state': { readonly ringName: string; readonly status: CodecStatus };
 }
 

@@ -48,8 +48,8 @@ export interface KeyWrapperErrorSummary {
 }
 
 /**
- * The KMS refused or failed. A vendor's error object is never attached: it can hold the data key
- * (the Azure SDK keeps the request body, for one).
+ * The KMS refused or failed. A vendor's error object is never attached, because it can hold the data key: errors of
+ * the Azure SDK, for example, keep the request body.
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
@@ -113,7 +113,7 @@ export interface WrapOptions {
  * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider. The contract:
  *
  * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
- * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
+ * 2. A wrapped key that is passed with another context, or in which one bit was changed, is refused with kind `corrupt`.
  * 3. A wrapped key that names another provider or a KMS key outside the wrapper's allow-list is refused with kind
  *    `corrupt` *before* any call.
  * 4. Every failure is a {@link KeyWrapperError}; a wrong argument causes a `TypeError` or `RangeError`.
@@ -131,8 +131,8 @@ export interface KeyWrapper {
     /** Whether the service itself binds the context. If false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
     /**
-     * Whether an unwrap shows that the wrap was made with the permission to wrap. False for wrapping with a public RSA
-     * key.
+     * Whether a successful unwrap shows that the wrap was made with permission to wrap. False if wraps are made with a
+     * public RSA key.
      */
     readonly authenticated: boolean;
     /**
@@ -143,8 +143,8 @@ export interface KeyWrapper {
   };
   /**
    * Whether a wrapped key belongs to this wrapper: to its provider, and to a KMS key that it may call. Makes no call.
-   * Distinguishes two wrappers of one provider, so that a wrap that one of them lacks can be added. Default: whether
-   * the provider is the same.
+   * Distinguishes between two wrappers of the same provider, so that the missing wrap of one of them can be added.
+   * Default: whether the provider is the same.
    */
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 under rule 6 of the contract. @throws {KeyWrapperError} */
@@ -155,7 +155,7 @@ export interface KeyWrapper {
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
   /** Has the KMS sign a ring entry; needed if `supports.authenticated` is false. */
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
-  /** Checks such a signature locally, with the pinned public key. */
+  /** Checks a signature of {@link sign} locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
   /** Closes what the wrapper itself has created; the caller's client stays open. */
   close?(): Promise<void>;

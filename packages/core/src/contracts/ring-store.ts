@@ -25,7 +25,7 @@ export interface RingStoreCallOptions {
 /**
  * Where the ring document is stored. The contract:
  *
- * 1. `read` resolves `undefined` only when the document is *known to be absent*. A document that is unreachable,
+ * 1. `read` resolves to `undefined` only when the document is *known to be absent*. A document that is unreachable,
  *    forbidden, damaged or over-long is an error: a store that reports a failure as "absent" makes a starting fleet
  *    create a second ring. An empty document is returned as it is, or is `corrupt`.
  * 2. `write` is one atomic compare-and-swap: of any number of writers with the same `expected`, exactly one wins, and
@@ -51,7 +51,7 @@ export interface RingStore {
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
   /**
-   * Calls `changed` soon after a write; only an optimization. Returns a function that ends the watch; calling that
+   * Calls `changed` soon after a write. This is only an optimization. Returns a function that ends the watch; calling that
    * function again does nothing.
    */
   watch?(changed: () => void): () => void;

@@ -2,7 +2,7 @@ import { brand, sectionOn } from './errors.ts';
 import type { RingStoreErrorKind } from './ring-store.ts';
 
 /**
- * Where the ids of redeemed tokens are kept; the fleet shares it.
+ * The store of the ids of redeemed tokens, which a fleet shares.
  *
  * Ids are SHA-256 hashes of 16 random bytes, 43 characters of base64url; they reveal nothing about the state.
  *

@@ -25,7 +25,7 @@ export function maxPythonPayloadBytes(maxTokenLength: number): number {
 export interface PythonKey {
   /** Fingerprint of the derived key: 4 bytes as 8 lower-case hexadecimal digits. */
   readonly kid: string;
-  /** The derived AES-256 key, imported once: a raw Buffer makes every seal about four times slower on Node 24. */
+  /** The derived AES-256 key, imported once, because a raw Buffer makes every seal about four times slower on Node 24. */
   readonly key: KeyObject;
   /** `v1.` and the fingerprint: 7 bytes. */
   readonly additionalData: Uint8Array;

@@ -37,7 +37,7 @@ const CIPHERTEXT_START = NONCE_START + NONCE_BYTES;
 /** The length of a token with 4 KiB of state. */
 const SHORT_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
 
-/** The buffer that {@link withDecodedToken} lends: a new buffer and views for each token take a tenth of an unseal. */
+/** The buffer that {@link withDecodedToken} lends: new ones for each token would slow an unseal by a tenth. */
 const lent = Buffer.allocUnsafeSlow(SHORT_BYTES);
 lent.set(PREFIX_BYTES, UNUSED_BYTES);
 const lentHeader = headerOf(lent);
@@ -50,7 +50,7 @@ let isLent = false;
 
 /** The parts of a token. None of them is authenticated. */
 export interface DecodedToken {
-  /** What all tokens of one token key share (key id, salt and commitment), as 12 words, the fastest to compare. */
+  /** What all tokens of one token key share (key id, salt and commitment), as 12 words, which are fastest to compare. */
   readonly words: Int32Array;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
@@ -71,7 +71,7 @@ export function maxPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - BODY_START) * 3) / 4) - NONCE_BYTES - TAG_BYTES;
 }
 
-/** Cuts the key id out of a token: 12 characters, not yet known to be canonical or authentic. */
+/** Extracts the key id of a token: 12 characters, not yet known to be canonical or authentic. */
 export function keyIdText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, SEALRING_PREFIX.length + KEY_ID_CHARS);
 }

@@ -30,7 +30,7 @@ const HEDGE_KEY_START = AES_KEY_BYTES + COMMITMENT_BYTES;
 const SHORT_BODY_BYTES = NONCE_BYTES + 4_096 + TAG_BYTES;
 /**
  * The buffer in which {@link sealSealring} assembles the bodies of tokens with up to 4 KiB of state: a new buffer for
- * each takes a tenth of a call.
+ * each would take a tenth of the time of a call.
  */
 const shortBody = Buffer.allocUnsafeSlow(SHORT_BODY_BYTES);
 
@@ -39,7 +39,7 @@ export interface TokenKey {
   /** The header of its tokens, as {@link DecodedToken.words}. */
   readonly words: Int32Array;
   readonly key: KeyObject;
-  /** The purpose of the key: a token of one purpose must not unseal for another, warm or not. */
+  /** The purpose of the key: a token of one purpose must never unseal for another, even if its key is remembered. */
   readonly purpose: string | undefined;
 }
 
@@ -97,7 +97,7 @@ export function deriveTokenKey(
 /**
  * Derives the key with which to unseal a token; the key id in the token must be that of `source`. The commitment is
  * compared in constant time, because the sender of the token may have chosen it.
- * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
+ * @throws {InvalidRequestState} `authentication failed` if the header commits to another key.
  */
 export function unsealingTokenKey(
   source: TokenKeySource,
@@ -109,7 +109,7 @@ export function unsealingTokenKey(
   const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
   block.fill(0);
   if (key === undefined) throw new InvalidRequestState('authentication failed');
-  // Copied, because the buffer of a lent token is used again for the next one.
+  // Copied, because the buffer of a lent token is reused for the next token.
   return { words: new Int32Array(words), key, purpose };
 }
 

@@ -21,7 +21,7 @@ const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 
 /**
  * Whether a text that Node's decoder decoded to `length` bytes is the canonical base64url of these bytes. Encoding them
- * again would answer that too, but would make an unseal a tenth slower. The decoder skips characters that it does not
+ * again would also answer this, but would make an unseal a tenth slower. The decoder skips characters that it does not
  * know, so if it returned as many bytes as the text can hold, it took every character for a digit. Outside the
  * alphabet, it takes for digits the `+` and `/` of the standard alphabet and, on some versions, a character beyond
  * Latin-1 whose low byte is a digit.

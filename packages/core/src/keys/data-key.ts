@@ -13,7 +13,7 @@ import {
 import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
 import { RingAuthenticator } from './ring-authenticator.ts';
 
-/** The formats that start from their own secret: sub(label), first 32 bytes. */
+/** The formats that derive their keys from their own secret, the first 32 bytes of sub(label). */
 export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 
 /**
@@ -66,7 +66,7 @@ export class DataKey {
 
   /**
    * The token key of a token that names this key.
-   * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
+   * @throws {InvalidRequestState} `authentication failed` if the header commits to another key.
    */
   unsealingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
     return unsealingTokenKey(this.#source(), token, purpose);
@@ -96,7 +96,7 @@ export class DataKey {
     this.#tokenKeys.delete(this.#tokenKeys.keys().next().value as number);
   }
 
-  /** The first 32 bytes of sub(label): the secret that a token format starts from. Do not keep it. */
+  /** The first 32 bytes of sub(label): the secret from which a token format derives its keys. Do not keep it. */
   secret(label: SecretFormat): Buffer {
     let secret = this.#secrets.get(label);
     if (secret === undefined) {

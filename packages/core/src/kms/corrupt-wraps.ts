@@ -9,13 +9,13 @@ import type { KeyTimes } from '../ring/schedule.ts';
 const CORRUPT_FOR_MS = 3_600_000;
 const MAX_CORRUPT = 4_096;
 
-/** A wrap for the KMS to unwrap: of a stored entry, or of a known key. */
+/** The wraps of a stored entry or of a known key, for the KMS to unwrap. */
 export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
 
 /**
- * Remembers the wraps that the KMS called corrupt. An attacker who can write to the store can invent any number of them,
- * so the memory is bounded. It drops the least recently used wrap first, because a wrap that is still in the document
- * is looked up at every read, whereas one that has left the document is not.
+ * Remembers the wraps that the KMS reported as corrupt. An attacker who can write to the store can invent any number of
+ * such wraps, so the memory is bounded. It drops the least recently used wrap first, because a wrap that is still in the
+ * document is looked up at every read, whereas one that has left the document is not.
  */
 export class CorruptWraps {
   readonly #clock: Clock;

@@ -35,7 +35,7 @@ const RETRIES: Backoff = { firstMs: 200, capMs: 2_000 };
 
 type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
-/** How a call to the KMS or the store is made. */
+/** Options of a call to the KMS or the store. */
 export interface CallOptions {
   /** Whether a caller waits for the call: if so, it is retried up to three times, with full jitter. Default: false. */
   readonly foreground?: boolean;
@@ -43,12 +43,12 @@ export interface CallOptions {
   readonly until?: Deadline;
 }
 
-/** The last failure that a key wrapper answered with, and the number of its attempts since it last succeeded. */
+/** The last failure that a key wrapper returned, and the number of attempts since that wrapper last succeeded. */
 export class LastAnswer {
   #failure: KeyWrapperError | undefined;
   #attempts = 0;
 
-  /** Undefined when the last call succeeded, or there was none. */
+  /** Undefined if the last call succeeded, or if no call was made. */
   get failure(): KeyWrapperError | undefined {
     const last = this.#failure;
     return last && new KeyWrapperError(last.kind, { ...last.summary, attempts: this.#attempts });
@@ -181,7 +181,7 @@ export class KmsCalls {
     return !isOver;
   }
 
-  /** Emits the outcome of a call, unless the codec is closed: that ends every call, and says nothing about the KMS. */
+  /** Emits the outcome of a call, unless closing the codec ended it: such an outcome says nothing about the KMS. */
   #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));

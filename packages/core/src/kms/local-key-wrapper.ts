@@ -60,9 +60,9 @@ interface MasterKey {
  * Wraps data keys in this process, under a master key that you keep: for development, tests, and machines without a
  * KMS. This key cannot be disabled from outside, and anyone who can read the configuration of the process has it.
  *
- * The AES-256 key is HKDF-SHA256 (RFC 5869) of the master key. A wrapped key has 60 bytes: nonce (12), ciphertext (32)
- * and tag (16) of AES-256-GCM, which authenticates context, provider and key id too. Nonces are random: at most 2^32
- * wraps per master key (SP 800-38D section 8.3).
+ * The AES-256 key is derived from the master key with HKDF-SHA256 (RFC 5869). A wrapped key has 60 bytes: nonce (12),
+ * ciphertext (32) and tag (16) of AES-256-GCM, which also authenticates the context, the provider and the key id. Nonces
+ * are random, so one master key may make at most 2^32 wraps (SP 800-38D section 8.3).
  *
  * To change the master key, pass the new one as `masterKey` and the old one in `alsoUnwrap`, on every server.
  *
@@ -86,7 +86,7 @@ export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
     byKeyId.set(key.keyId, key);
   }
 
-  // A closure and no fields: there is no property that inspect, JSON or a debugger's getter could follow to a key.
+  // The keys are in a closure, not in fields, so no property leads inspect, JSON or a debugger's getter to a key.
   return Object.freeze<KeyWrapper>({
     provider: PROVIDER,
     keyId: master.keyId,

@@ -34,8 +34,8 @@ export class WrapperCalls {
   }
 
   /**
-   * A data key and its first wrap in one call; undefined if the service cannot generate one, or binds no context: then
-   * it wraps bytes that this process made.
+   * A data key and its first wrap in one call; undefined if the service cannot generate a data key or binds no context.
+   * It then wraps bytes that this process made.
    * @throws {KeyWrapperError}
    */
   async generate(

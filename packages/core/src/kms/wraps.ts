@@ -63,7 +63,7 @@ export class KeyWraps {
   /**
    * Unwraps an entry with the first key wrapper that can.
    * @throws {KeyWrapperError} with the failures of all wrappers that were called; `corrupt`, without a call, if no key
-   * wrapper of this member made any of the entry's wraps, or if all of those wraps have already been corrupt.
+   * wrapper of this member made any of the entry's wraps, or if all of those wraps are known to be corrupt.
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
@@ -75,7 +75,7 @@ export class KeyWraps {
     return lastFailureOf(this.#wrappers, otherwise);
   }
 
-  /** An entry that the KMS refused although the key may be used: its wraps are treated as corrupt. */
+  /** Treats the wraps of an entry as corrupt, because the KMS refused it although the key may be used. */
   noteCorrupt(entry: WrappedEntry): void {
     for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
@@ -124,7 +124,7 @@ export class KeyWraps {
     }
   }
 
-  /** Wraps by key wrappers that have none among those of `key` yet, as far as they could be made. */
+  /** New wraps, by the key wrappers that have not wrapped `key` yet. Wraps that could not be made are left out. */
   async missingWraps(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<readonly RingWrap[]> {
     const missing = this.#wrappers.filter((wrapper) => !key.wraps.some((wrap) => wrapper.owns(wrap)));
     if (missing.length === 0) return [];
@@ -146,7 +146,7 @@ export class KeyWraps {
   /**
    * The version of the KMS key with which a key wrapper wraps now, unless one of `known` was made with it: random bytes
    * that are not a data key are wrapped, and the result is discarded.
-   * @throws {KeyWrapperError} if none was found, and a key wrapper failed.
+   * @throws {KeyWrapperError} if no new version was found and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
     const context: Context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
@@ -171,7 +171,7 @@ export class KeyWraps {
   ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
     const [first, ...others] = this.#wrappers as readonly [WrapperCalls, ...WrapperCalls[]];
     const made = first.generate(context, options);
-    // The other key wrappers are enough, and are called next.
+    // If this call fails, the other key wrappers are enough for the quorum, and are called next.
     if (this.#quorum < this.#wrappers.length) return (await made.catch(() => undefined)) ?? this.#ownDataKey();
     const asked = this.#askWhile(made, others, context, options);
     try {
@@ -181,7 +181,7 @@ export class KeyWraps {
     }
   }
 
-  /** The failures of the other key wrappers, if the first is slow: the error must name all that are unreachable. */
+  /** The failures of the other key wrappers, if the first is slow, because the error must name all unreachable ones. */
   async #askWhile(
     one: Promise<unknown>,
     others: readonly WrapperCalls[],

@@ -7,7 +7,7 @@ import type { Turns } from './turns.ts';
 
 const MS = 1_000;
 
-/** How one pass is made. */
+/** Options of one pass. */
 export interface PassOptions extends SyncOptions {
   /** Whether to read the ring before that is due. */
   readonly reads: boolean;

@@ -52,7 +52,7 @@ export class Founding {
     // While the time is unconfirmed, a key of the ring that seems to have expired may still be live.
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
-    // It is remembered before the write: if the answer is lost, the claim in the store may be this member's own.
+    // Remembered before the write, because if the answer is lost, the claim in the store may be this member's own.
     const claim = (this.#ownClaim ??= newClaim(this.#o.random));
     const made = this.#hasKmsFailed ? await this.#o.writer.make(reason) : undefined;
     await this.#o.writer.claim(claim);

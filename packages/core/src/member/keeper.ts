@@ -19,7 +19,7 @@ const MS = 1_000;
 const FIRST_BACKOFF_MS = 10_000;
 const CONFLICT_WAIT_MS = 5_000;
 const PUSH_WAIT_CAP_MS = 60_000;
-/** Work that is due this soon is done now. */
+/** Work that is due within this time is done now. */
 const EARLY_MS = 1;
 
 /**
@@ -112,7 +112,7 @@ export class RingKeeper {
     this.#scheduleNext(this.#msUntilDue());
   }
 
-  /** After a token led to a change, a pass completes the work, unless the next one waits for services that fail. */
+  /** After a token led to a change, a pass completes the work, unless failing services delay the next pass. */
   #found(isUnfinished: boolean): void {
     if (isUnfinished) this.#soonAt ??= later(this.view.now(), FIRST_BACKOFF_MS * this.#uniform());
     if (this.condition.failures === 0) this.#scheduleNext(this.#msUntilDue());
@@ -194,8 +194,8 @@ export class RingKeeper {
   }
 
   /**
-   * Creates the key of a ring that has no key to seal with, or soon will have none; reads again if another member is
-   * creating it.
+   * Creates a key for a ring that has no key to seal with, or that will soon have none. Reads the ring again if another
+   * member is creating the key.
    */
   async #makeNeededKey(): Promise<void> {
     const { neededKey } = this.#o.writer;
@@ -265,7 +265,7 @@ export class RingKeeper {
     // A store that does not answer cannot be repaired, so only the backoff for failures applies.
     const repairAt = this.#o.sync.wasAnswered ? this.#repairAt : undefined;
     const untilRepair = repairAt === undefined ? Number.POSITIVE_INFINITY : msUntil(repairAt, this.view.now());
-    // Soon while refusals are being counted. Once sealing has stopped, a fleet must not hammer a disabled key.
+    // Calls are frequent while refusals are counted. Once sealing has stopped, a fleet must not hammer a disabled key.
     if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
       return Math.min(REFUSAL_PROBE_MS, untilRepair);
     }

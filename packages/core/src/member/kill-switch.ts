@@ -2,7 +2,7 @@ import { KeyWrapperError, type KeyWrapperErrorKind } from '../contracts/key-wrap
 
 /*
  * A refusal by the KMS means that this fleet may no longer use the key. While a change of permissions propagates,
- * answers alternate for seconds, so one stray refusal must not stop a fleet: three refusals in a row (two where the key
+ * answers alternate for seconds, so one stray refusal must not stop a fleet: three refusals in a row (two if the key
  * itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
  */
 const LEAST_SPACING_MS = 8_000;
@@ -42,7 +42,7 @@ export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, now
   return { refusals, trippedAt: tripped ? nowMs : undefined };
 }
 
-/** Whether a refusal counts at `nowMs`: without another one within a minute, it was a stray refusal. */
+/** Whether a refusal counts at `nowMs`. A refusal that no other follows within a minute was a stray one. */
 export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boolean {
   return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
 }

@@ -35,10 +35,10 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
   const attempt = new Attempt(document, options);
   const live = attempt.entries.filter((entry) => attempt.isLive(entry));
   const [newest, ...others] = live.filter((entry) => entry.revoked === undefined);
-  // One key first: a failing KMS must not receive a call for every key from every process that starts.
+  // One key first, because a failing KMS must not receive a call for every key from every process that starts.
   if (newest !== undefined) await attempt.unwrap([newest]);
   await attempt.unwrap(others);
-  // Newest first, one by one: whether a revocation holds may depend on the newer ones.
+  // Newest first, one by one, because whether a revocation holds may depend on newer keys.
   for (const entry of live) {
     if (entry.revoked !== undefined && !attempt.isCertified(entry, entry.revoked)) await attempt.unwrap([entry]);
   }
@@ -48,7 +48,7 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
 
 /**
  * Learns the authenticators of expired and revoked entries, so that they vouch for the next key. Running members that
- * know those keys accept it only then, so this waits for entries that may be unwrapped later.
+ * know those keys accept the next key only with such a voucher, so a start waits for entries that may be unwrapped later.
  * @throws {KeyWrapperError} when an entry cannot be unwrapped yet, or when none can be unwrapped and the KMS refuses a
  * live one.
  */
@@ -123,8 +123,8 @@ class Attempt {
   }
 
   /**
-   * Entries that are corrupt or refused are skipped as long as another one can be unwrapped; if none can, the start
-   * fails.
+   * Entries that are corrupt or refused are skipped as long as another entry can be unwrapped. If no entry can be
+   * unwrapped, the start fails.
    */
   throwWhatFailed(live: readonly RingEntry[]): void {
     const failed = live.flatMap((entry) => (this.#failures.has(entry.id) ? [this.#failures.get(entry.id)] : []));

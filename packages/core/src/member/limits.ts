@@ -26,7 +26,7 @@ export class Limits {
     this.#policy = policy;
   }
 
-  /** The KMS unwrapped the right bytes: this ends a stop by the kill switch, or by an old KMS check. */
+  /** The KMS unwrapped the right bytes. This ends a stop that the kill switch or an old KMS check has caused. */
   kmsCheckPassed(now: Moment): void {
     this.#kmsCheck = now;
     this.#killSwitch = ARMED;
@@ -47,8 +47,8 @@ export class Limits {
   }
 
   /**
-   * The KMS answered with an error. Only refusals count, by the monotonic clock, so that no step of the wall clock
-   * hides one.
+   * The KMS answered with an error. Only refusals count. They are timed by the monotonic clock, so that no step of the
+   * wall clock hides a refusal.
    */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
@@ -67,8 +67,8 @@ export class Limits {
   }
 
   /**
-   * Whether refusals are being counted: the KMS must be called again soon. A refusal that is more than a minute old
-   * does not count.
+   * Whether refusals are being counted; if so, the KMS must be called again soon. A refusal that is more than a minute
+   * old does not count.
    */
   isRefused(now: Moment): boolean {
     return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs);

@@ -17,7 +17,7 @@ const MAX_CONFLICTS = 64;
 /** How long a revocation keeps calling a store that does not answer, as a multiple of the deadline of one call. */
 const CALLS_OF_A_REVOCATION = 4;
 
-/** Requests of an operator to a member: a rotation, a revocation. Each takes its turn before background work. */
+/** An operator's requests to a member: rotations and revocations. Each takes its turn before background work. */
 export class Operations {
   readonly #o: MemberParts;
   readonly #turns: Turns;
@@ -45,7 +45,8 @@ export class Operations {
 
   /**
    * Revokes the keys that `isMeant` selects from the ring as it is read now; keys that appear meanwhile and are active
-   * at once are successors for the same request, and are kept. Neither a failing KMS nor a wrong clock prevents it.
+   * at once are successors for the same request, and are kept. Neither a failing KMS nor a wrong clock prevents a
+   * revocation.
    * @throws {RangeError} when `mustExist` names a key that the ring does not have.
    */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Moment } from '../base/clock.ts';
 import { MAX_KEYS_TO_ROTATE } from '../ring/policy.ts';
 import { isUsable, liveKeys } from '../ring/snapshot.ts';
-import type { RingClock } from './ring-clock.ts';
+import { type RingClock, SERVICE_NAMES } from './ring-clock.ts';
 import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
@@ -10,12 +10,12 @@ import type { RingWriter } from './writer.ts';
  * Problems that an operator must solve:
  *
  * - `clock`: this machine's time is not confirmed, so this member publishes nothing.
- * - `service-clock`: the date of the KMS or the store disagrees with the date of the other service and of this machine.
+ * - `service-clock`: the date of the KMS or the store disagrees with the dates of the other service and this machine.
  * - `contested`: something else keeps writing to this ring's place in the store.
  * - `foreign-ring`: the store holds no key that a known key vouches for, and this process has no usable key left.
  * - `unreadable-key`: the ring has a key that no key wrapper of this process can unwrap; its tokens are refused here.
- * - `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
- * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
+ * - `no-sealing-key`: no key may seal, because each has expired, is revoked or does not seal yet, and no new key could be created.
+ * - `nearly-full`: the ring has 48 or more of at most 64 keys, so no rotation can be requested.
  */
 export type RingProblemKind = (typeof RING_PROBLEM_KINDS)[number];
 
@@ -33,7 +33,7 @@ export const RING_PROBLEM_KINDS = [
 /** One problem and its remedy. */
 export interface RingProblem {
   readonly kind: RingProblemKind;
-  /** The problem, in one sentence; nothing secret. */
+  /** The problem, in one sentence that contains no secret. */
   readonly detail: string;
   readonly remedy: string;
 }
@@ -62,8 +62,8 @@ export function problemsOf(
   if (disputed !== undefined) {
     problems.push({
       kind: 'service-clock',
-      detail: `the clock of the ${disputed} disagrees with the clock of this machine`,
-      remedy: `compare the clock of the ${disputed} with NTP`,
+      detail: `the clock of ${SERVICE_NAMES[disputed]} disagrees with the clock of this machine`,
+      remedy: `compare the clock of ${SERVICE_NAMES[disputed]} with NTP`,
     });
   }
   if (sync.repairs.isContested(now)) {
@@ -93,7 +93,7 @@ export function problemsOf(
   if (role === 'member' && writer.isDead) {
     problems.push({
       kind: 'no-sealing-key',
-      detail: 'no key can seal: all have expired or are revoked',
+      detail: 'no key can seal: each has expired, is revoked or does not seal yet',
       remedy: 'a member creates a key as soon as the KMS answers, the clock is right and the ring has room',
     });
   }

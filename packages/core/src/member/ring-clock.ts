@@ -4,6 +4,9 @@ import type { ResolvedPolicy } from '../ring/policy.ts';
 /** The service that a date came from. */
 export type DatedService = 'kms' | 'store';
 
+/** The name of a service in a sentence. */
+export const SERVICE_NAMES: Readonly<Record<DatedService, string>> = { kms: 'the KMS', store: 'the store' };
+
 /** A date in a header is truncated to a whole second. */
 const RESOLUTION_MS = 1_000;
 /** The largest correction of a running clock, as a share of the time that passed: twice the limit of NTP. */
@@ -93,7 +96,7 @@ export class RingClock {
     const [first] = off;
     if (first === undefined || off.some(({ ms }) => this.#isTolerated(ms))) return undefined;
     const direction = first.ms > 0 ? 'ahead of' : 'behind';
-    return `this machine's clock is ${inSeconds(first.ms)} s ${direction} that of the ${first.service}`;
+    return `this machine's clock is ${inSeconds(first.ms)} s ${direction} the clock of ${SERVICE_NAMES[first.service]}`;
   }
 
   /** The service whose date disagrees, while the date of the other service agrees. */
@@ -111,7 +114,7 @@ export class RingClock {
   }
 
   #step(now: Moment): void {
-    // If no date has ever matched the current time, the new one replaces it at once: the dates will check it too.
+    // If no date has ever matched the current time, the new time replaces it at once: dates will check the new time.
     if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
       this.#believe(now, false);
       return;

@@ -44,7 +44,7 @@ export class Rotation {
   consider(): void {
     if (this.#o.role === 'reader') return;
     if (!this.#isDue()) {
-      // Another member rotated, or this one may not: no rotation is overdue here.
+      // Another member has rotated, or this member may not rotate, so no rotation is overdue here.
       this.#failures = 0;
       return;
     }
@@ -72,7 +72,7 @@ export class Rotation {
     try {
       found = await wraps.newVersion(view.knownWraps);
     } catch (error) {
-      // The failed call has already emitted its event. Only a rotation depends on the call, and it would fail too.
+      // The failed call has already emitted its event. Only a rotation depends on the call, and it would also fail.
       if (error instanceof KeyWrapperError) return;
       throw error;
     }

@@ -25,9 +25,9 @@ const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** If the store did not answer *absent* for longer than this, the wait begins again. */
 const LONGEST_SILENCE_MS = 60_000;
-/** How long failures of name resolution and of credentials are retried: the machine may still be starting. */
+/** How long failures of name resolution and of credentials are retried, because the machine may still be starting. */
 const STARTING_MACHINE_MS = 10_000;
-/** A start that takes longer emits a warning with what it waits for. */
+/** A start that takes longer than this emits a warning that names what it waits for. */
 const SILENT_MS = 2_000;
 /** The message when a start finds no ring, in the warning and in the final error. */
 const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";

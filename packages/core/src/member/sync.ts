@@ -20,7 +20,7 @@ const BATCH = 4;
 /** The failure that is noted for an entry that does not belong to the ring. It is never reported. */
 const CORRUPT = new KeyWrapperError('corrupt', { provider: '', operation: 'unwrap' });
 
-/** How a read of the ring is made. */
+/** Options of a read of the ring. */
 export interface SyncOptions extends CallOptions {
   /**
    * Whether to defer unwraps that are not urgent, because the whole fleet reads at the same time after a notification.
@@ -69,11 +69,11 @@ export class RingSync {
     const isLearned = document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS;
     if (document !== undefined && (!isLearned || this.#o.view.snapshot.carried.length > 0)) {
       failure = await this.#learnFrom(document, options);
-      // An entry that cannot be unwrapped now may be later, although the document stays the same.
+      // An entry that cannot be unwrapped now may become readable later, although the document stays the same.
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
       const isWhole = this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
-      // A token must not make a member switch to another ring: the next read for another reason decides.
+      // A token must not make a member switch to another ring: the next read that no token caused decides.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
     const now = this.#o.view.now();
@@ -85,7 +85,7 @@ export class RingSync {
     const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
-    // Neither the store nor this member has a live key: the member creates one, as in a ring that it can read.
+    // If neither the store nor this member has a live key, the read succeeds, and the member creates a key.
     const entries = stored === undefined ? [] : document?.entries;
     const known = [...this.#o.view.snapshot.keys, ...this.#o.view.snapshot.carried];
     if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#o.view.wallMs(now)))
@@ -118,7 +118,7 @@ export class RingSync {
     return this.#wasAnswered;
   }
 
-  /** Unwraps what is new and vouched for, and swaps the view once, so that a revocation comes with its successor. */
+  /** Unwraps what is new and vouched for. Swaps the view once, so a revocation takes effect with its successor. */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
     const began = this.#o.view.now();
     const { carried, unreadable } = this.#o.view.snapshot;
@@ -180,7 +180,7 @@ export class RingSync {
     });
   }
 
-  /** An entry that the KMS refuses, while it does not refuse a held key, is treated as corrupt. */
+  /** Treats an entry as corrupt if the KMS refuses it, but does not refuse a held key. */
   async #checkRefused(
     refused: readonly RingEntry[],
     failures: Map<string, unknown>,

@@ -1,4 +1,4 @@
-/** Runs one task at a time: requested tasks first, each in order. */
+/** Runs one task at a time: requested tasks first, then background tasks, each kind in order. */
 export class Turns {
   readonly #asked: (() => Promise<void>)[] = [];
   readonly #background: (() => Promise<void>)[] = [];

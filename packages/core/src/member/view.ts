@@ -50,7 +50,7 @@ export class RingView {
   readonly #past = new Map<string, Signer>();
   // Newest last. A clock that steps must not bring a revoked key back after its end.
   readonly #over = new NewestIds(MAX_PAST);
-  // Newest last. If one of them appears after all, it was written late.
+  // Keys that this member tried to publish, newest last. If one of them appears after all, it was written late.
   readonly #attempted = new NewestIds(MAX_PAST);
   #onOverdue: () => void = () => undefined;
 
@@ -189,9 +189,9 @@ export class RingView {
 
   /**
    * The time, by the monotonic clock, from which this member seals with a newly read key. A planned key that becomes
-   * active soon was written late if this member has read the ring without a gap or tried to publish the key: this
-   * member then seals with it only after the others can have read it too. The times of emergency keys show that they
-   * are not planned.
+   * active soon was written late if this member has read the ring without a gap or tried to publish the key. This
+   * member then seals with it only after the other members can also have read it. The times of emergency keys show that
+   * they are not planned.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -243,7 +243,7 @@ export class RingView {
     this.#overwriteTheRest();
   }
 
-  /** Whether a key may leave the document: its life is over on every clock. */
+  /** Whether a key may leave the document, because its life has ended by every clock of the fleet. */
   isRemovable(key: KeyTimes, now: Moment): boolean {
     return this.wallMs(now) >= removableFrom(key, this.#o.policy) && this.clockTrouble(now) === undefined;
   }

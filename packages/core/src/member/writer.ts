@@ -25,7 +25,7 @@ import type { MemberParts } from './parts.ts';
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
 const HASTY_ENTRY_MS = 60_000;
-/** Keys that the ring may have before another is created; for an urgent key only those in use count. */
+/** How many keys the ring may have when a key is created; for an urgent key, only the keys in use count. */
 const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   requested: MAX_KEYS_TO_ROTATE,
   emergency: MAX_KEYS_TO_ROTATE,
@@ -83,8 +83,8 @@ export class RingWriter {
   }
 
   /**
-   * Revokes keys, and activates a successor in the same write where there is room, the KMS answers and the clock is
-   * confirmed. Otherwise the revocation is written without one.
+   * Revokes keys, and activates a successor in the same write if there is room, the KMS answers and the clock is
+   * confirmed. Otherwise, the revocation is written without a successor.
    * @throws {RingConflictError | RingStoreError} from the store; also `unavailable`, after the other revocations were
    * written, for a key that has not been unwrapped yet and that no newer key can certify.
    */
@@ -110,7 +110,7 @@ export class RingWriter {
     if (missed !== undefined) {
       throw new RingStoreError(
         'unavailable',
-        `key ${missed.id} could not be unwrapped yet, and no newer key certifies it`,
+        `key ${missed.id} could not be unwrapped yet, and no newer key certifies its revocation`,
       );
     }
   }
@@ -157,7 +157,7 @@ export class RingWriter {
   }
 
   /**
-   * For how long, from now, there is always a key that may seal. A key that is not unwrapped yet counts only until the
+   * How long, from now, there is always a key that may seal. A key that is not unwrapped yet counts only until the
    * emergency wait after its creation has passed.
    */
   #coveredMs(): number {
@@ -277,7 +277,7 @@ export class RingWriter {
     });
   }
 
-  /** Throws while this member's clock is unconfirmed: a new key's times, which apply to every member, come from it. */
+  /** Throws while this member's clock is unconfirmed, because it sets a new key's times, which apply to every member. */
   #checkClock(): void {
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);

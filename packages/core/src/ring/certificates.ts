@@ -16,15 +16,15 @@ import {
 import type { KeyTimes } from './schedule.ts';
 
 /**
- * A key as far as it authenticates facts: live, revoked or expired. A member remembers the authenticators of all keys that
- * it knew, because the voucher of the next key can come from any of them.
+ * A key that can authenticate facts, whether it is live, revoked or expired. A member remembers the authenticators of all
+ * keys that it knew, because the voucher of the next key can come from any of them.
  */
 export interface Signer {
   readonly id: string;
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
-  /** Whether the key belongs to a ring that this member left: it vouches for nothing in the current ring. */
+  /** Whether the key belongs to a ring that this member left. If so, it vouches for nothing in the current ring. */
   readonly isLeft?: boolean;
   readonly authenticator: RingAuthenticator;
 }
@@ -102,7 +102,7 @@ function textOfRevocation(ring: string, id: string, at: number): string {
   return canonicalJson(['revoked', ring, id, formatTime(at)]);
 }
 
-/** The vouchers of an entry that are right under a known key of this ring. */
+/** The vouchers of an entry that are correct under a known key of this ring. */
 export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
   const ours = new Map([...signers].filter(([, { isLeft }]) => isLeft !== true));
   return rightOnes(entry.vouchers, ours, () => textOfKey(ring, entry));
@@ -110,7 +110,7 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 
 /**
  * Whether an entry is linked to a known key: the known key vouches for the entry, and the entry names it as an
- * ancestor. Both are required, because attackers can vouch for the keys of a ring with a key of theirs. Until the key
+ * ancestor. Both are required, because attackers can vouch for the keys of a ring with their own key. Until the key
  * of the entry is unwrapped, `ancestors` is not authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {

@@ -8,7 +8,7 @@ import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 
 const RING_FORMAT = 'sealring/ring/1';
-/** Bounds of the format, not of a policy: every reader of the format refuses a document beyond them. */
+/** Bounds of the format, not of a policy: every reader of the format refuses a document that exceeds them. */
 export const MAX_WRAPS = 16;
 export const MAX_VOUCHERS = 8;
 export const MAX_CERTIFICATES = 8;
@@ -52,7 +52,7 @@ export interface Ancestors {
   readonly mac: Uint8Array;
 }
 
-/** One key of the ring, as stored. Its times and vouchers are written once; it can gain a revocation and wraps. */
+/** One key of the ring, as stored. Its times and vouchers are written once; a revocation and wraps can be added. */
 export interface RingEntry extends KeyTimes {
   readonly id: string;
   /** At most 8: made at publication with the keys that the publisher could sign with. */
@@ -76,10 +76,10 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of the document of the expected ring, or of any ring if none is given. Pure: other code decides
+ * Parses the text of the document of the expected ring, or of any ring if no name is given. Pure: other code decides
  * whether to trust the facts.
- * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing member, or a text longer than that of
- * {@link encodeDocument}. A new format uses another place in the store.
+ * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing JSON member, or a text longer than that
+ * of {@link encodeDocument}. Unknown members need no tolerance, because a new format uses another place in the store.
  */
 export function parseDocument(text: string, expectedRing?: string): RingDocument {
   if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
@@ -97,8 +97,8 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   const entries = keys.map(parseEntry);
   if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
   const document = { ring, claim, entries };
-  // Members may come in any order. A repeated name, white space, or another spelling of a number or escape makes the text
-  // longer.
+  // JSON members may come in any order. A repeated name, white space, or another spelling of a number or escape makes the
+  // text longer.
   if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');
   return document;
 }
@@ -167,7 +167,7 @@ export function timesOf(times: KeyTimes): readonly string[] {
 
 const TIME_CHARS = 20;
 
-/** Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second. */
+/** Exactly `YYYY-MM-DDTHH:MM:SSZ`, so that each second has only one spelling. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }

@@ -75,7 +75,7 @@ export function learn(
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const tombstones = [...keys.values()].filter(isTombstone);
-  // As many as a document has room for besides the keys in use.
+  // As many tombstones are kept as a document has room for besides the keys in use.
   const inUse = [...keys.values()].filter(({ revocation }) => revocation === undefined).length;
   const room = Math.max(0, MAX_RING_KEYS - inUse);
   const kept = tombstones.filter((key) => !hasEnded(key, judgement)).toSorted(newestFirst);
@@ -103,7 +103,7 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 
 /**
  * Whether a key that was unwrapped belongs to this ring: linked to a known key by a voucher and an ancestor, whichever
- * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring
+ * of the two keys is older. A member that an attacker deceived at its start must never hold keys of the genuine ring
  * alongside the attacker's, because it would use them to vouch for the attacker's keys.
  */
 export function belongs(

@@ -2,16 +2,16 @@ import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/op
 
 /** Maximum number of keys in a ring document. */
 export const MAX_RING_KEYS = 64;
-/** From this many keys on, `health()` reports a problem and `rotate` refuses: there must be room for revocations. */
+/** From this many keys on, `health()` reports a problem and `rotate` fails, because revocations need room. */
 export const MAX_KEYS_TO_ROTATE = 48;
-/** From this many keys on, no scheduled rotation creates another. */
+/** From this many keys on, no scheduled rotation creates another key. */
 export const MAX_KEYS_TO_SCHEDULE = 60;
 
 /** The times by which a fleet runs its ring, in seconds. Give every member of a ring the same times. */
 export interface RingPolicy {
-  /** Largest difference between the clocks of *any two* members: for clocks within ±5 minutes, 600. Default 300. */
+  /** Largest difference between the clocks of *any two* members: 600 if each is within ±5 minutes. Default 300. */
   readonly clockSkewSeconds: number;
-  /** How often the ring is read, minus up to 20 % jitter. Default 300. */
+  /** Interval between reads of the ring, shortened by up to 20 % jitter. Default 300. */
   readonly refreshEverySeconds: number;
   /** Longest wait between attempts while the ring or the KMS fails; the wait starts at 10 s and doubles. Default 60. */
   readonly backoffCapSeconds: number;
@@ -21,7 +21,7 @@ export interface RingPolicy {
    * token's age. Default 3 600.
    */
   readonly tokenLifetimeSeconds: number;
-  /** How often a KMS check shows that this member may still use the key, minus up to 20 % jitter. Default 900. */
+  /** Interval between KMS checks, which show that the key may still be used; up to 20 % jitter shortens it. Default 900. */
   readonly kmsCheckEverySeconds: number;
   /** How long a member seals after its last successful KMS check. At least 3 × kmsCheckEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;
@@ -43,12 +43,12 @@ export interface RingPolicy {
    */
   readonly createAfterSeconds: number;
   /**
-   * How often a member checks for a new version of the KMS key, minus up to 20 % jitter, if wraps name a version.
+   * Interval between checks for a new version of the KMS key, shortened by up to 20 % jitter, if wraps name a version.
    * Each check costs one `wrap` call. If a version has wrapped no key of the ring, a rotation follows as soon as the
    * newest key is older than this interval. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
-  /** Deadline of one KMS or store call. Default 5. */
+  /** Deadline of each call to the KMS or the store. Default 5. */
   readonly kmsTimeoutSeconds: number;
   /** How long `createKmsCodec` tries before it rejects. Default 120. */
   readonly startTimeoutSeconds: number;
@@ -170,7 +170,7 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
   const keys = Math.ceil(life / p.rotateEverySeconds) + 9;
   if (keys > MAX_RING_KEYS) {
     refuse(
-      `tokenLifetimeSeconds (${p.tokenLifetimeSeconds}) over rotateEverySeconds (${p.rotateEverySeconds}) would need ` +
+      `tokenLifetimeSeconds (${p.tokenLifetimeSeconds}) with rotateEverySeconds (${p.rotateEverySeconds}) would need ` +
         `${keys} keys in the ring, more than ${MAX_RING_KEYS}`,
     );
   }

@@ -72,8 +72,8 @@ export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
 
 /**
  * How long a member waits, after it has read a planned key, before it seals with that key: propagation − 2 R − S.
- * Normally, this time has passed before the key is active; if the writer of the key was delayed, the other members need
- * the time to read the key too.
+ * Normally, this time has passed before the key is active. If the writer of the key was delayed, the other members need
+ * this time to read the key.
  */
 export function lateWaitMs(policy: ResolvedPolicy): number {
   return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;

@@ -12,7 +12,7 @@ import {
   stateOf,
 } from './schedule.ts';
 
-/** A wrap whose MAC is right under the entry's own key. */
+/** A wrap whose MAC is correct under the entry's own key. */
 export interface KnownWrap extends RingWrap {
   /** Whether this member made or unwrapped the wrap. If so, it is never dropped. */
   readonly isUnwrapped: boolean;
@@ -51,9 +51,9 @@ export interface RingSnapshot {
   /** Oldest first by (activates, id). */
   readonly keys: readonly RingKey[];
   readonly byId: ReadonlyMap<string, RingKey>;
-  /** Vouched for, and not unwrapped yet: kept in the document, and not used. */
+  /** Entries that are vouched for but not unwrapped yet. They are kept in the document, but not used. */
   readonly carried: readonly RingEntry[];
-  /** Vouched for, and corrupt or without a wrap by this member's wrappers: also kept in the document. */
+  /** Entries that are vouched for, but corrupt or without a wrap by this member's wrappers. Kept in the document. */
   readonly unreadable: readonly RingEntry[];
 }
 
@@ -84,11 +84,11 @@ export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSna
 export type UsableKey = RingKey & { readonly held: DataKey };
 
 /**
- * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
- * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. So the
- * last one keeps sealing even if such a clock shows that it is not active yet; otherwise no key could. If that key has
- * been revoked, this limit does not apply: its successor is active at once, although its times may make it the older
- * key.
+ * The key that seals at `nowMs`: the newest key that is held and whose times allow it, but never a key older than
+ * `lastSealed`, the id of the key that sealed last, because a clock that stepped back must not bring an old key back.
+ * The key that sealed last therefore keeps sealing even if such a clock shows that it is not active yet; otherwise no
+ * key could seal. If that key has been revoked, this limit does not apply: its successor is active at once, although
+ * the successor's times may make it the older key.
  *
  * A planned key that was written late is not used while another key may seal, until its delay has passed.
  */
@@ -145,7 +145,7 @@ export function isUsable(key: RingKey): key is UsableKey {
  */
 export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
-/** The states of all keys, oldest first; those that are not unwrapped are shown too. */
+/** The states of all keys, oldest first, including keys that are not unwrapped. */
 export function statesOf(
   snapshot: RingSnapshot,
   nowMs: number,

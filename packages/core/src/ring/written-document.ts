@@ -41,8 +41,8 @@ import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
 
 /**
  * Whether a document lacks a fact that this member knows and that still matters. If an entry is full of vouchers or
- * wraps that this member cannot check, one that it can check is enough: two members must not overwrite each other
- * endlessly. `keys` are the keys to look for.
+ * wraps that this member cannot check, one that it can check is enough: two members must not overwrite each other's
+ * documents endlessly. `keys` are the keys to look for.
  */
 export function lacks(
   document: RingDocument,
@@ -182,14 +182,14 @@ function linksBetween(inUse: readonly RingKey[], known: readonly RingKey[]): Rea
   return links;
 }
 
-/** For a key of which only the revocation is known, everything else stays as another member wrote it. */
+/** If only the revocation of a key is known, everything else stays as another member wrote it. */
 function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
   return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
 }
 
 /**
- * The last round of {@link documentOf}. From 0 on: everything, without carried entries, without tombstones, with fewer
- * wraps, with fewer certificates.
+ * The last round of {@link documentOf}. Round 0 writes everything. Each further round also leaves something out: carried
+ * entries, tombstones, wraps and, in the last round, vouchers and certificates.
  */
 const MOST_SPARED = 4;
 

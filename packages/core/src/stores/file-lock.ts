@@ -14,7 +14,7 @@ export const LOCK_USABLE_MS = 5_000;
 
 /** A lock that is held. */
 export interface FileLock {
-  /** Milliseconds it has been held, by the clock that shows more: monotonic time stops while a machine is suspended. */
+  /** How long it has been held, by the clock that shows more, because monotonic time stops during a suspension. */
   ageMs(): number;
   release(): Promise<void>;
 }
@@ -30,9 +30,9 @@ interface Contender extends Self {
 }
 
 /**
- * Tries once to become the only holder of the lock, across threads, processes and machines; undefined when another
- * contender holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as
- * they are.
+ * Tries once to become the only holder of the lock, across threads, processes and machines. Returns undefined if another
+ * contender holds it or tries at the same moment; wait for a random time, and try again. System errors are passed on
+ * unchanged.
  *
  * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so at
  * least one of two sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
@@ -50,7 +50,7 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   const monotonicNs = process.hrtime.bigint();
   const own = [self.machine, process.pid, self.start, randomBytes(9).toString('base64url')].join('.');
   const release = () => removeIfPresent(join(directory, own));
-  // By the file system's own clock, which also dates the files of other machines, and can differ from this machine's.
+  // The file system's clock also dates the files of other machines. It can differ from this machine's clock.
   const nowMs = await create(join(directory, own));
   let alone = false;
   try {
@@ -131,7 +131,7 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
 
 const UNKNOWN = '0';
 
-/** It is determined each time, because a process restored from a snapshot has another identity. */
+/** Determined each time, because a process that was restored from a snapshot has a new identity. */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),

@@ -23,9 +23,9 @@ const WRITE_DEADLINE_MS = 10_000;
 const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
 
 /**
- * A ring store in one file, for the processes of one machine, or of several that share a file system with atomic rename,
- * exclusive create and directory listings that are never out of date. The file is replaced whole, so a reader never sees
- * half a document, and a resolved write is on the disk.
+ * A ring store in one file, for the processes of one machine, or of several machines that share a file system with
+ * atomic rename, exclusive create and directory listings that are never out of date. The file is replaced as a whole, so
+ * a reader never sees half a document. Once a write has resolved, the document is on the disk.
  *
  * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All
  * must be writable by this process, and only by users who may create a ring. A write that cannot get the lock within

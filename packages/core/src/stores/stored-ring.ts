@@ -31,7 +31,7 @@ export class StoredRingDocument {
   readonly #closing: Closing;
   readonly #deadlines: Deadlines;
   readonly #onServiceDate: (date: Date) => void;
-  /** The text read or written last: most reads return the same one. */
+  /** The text read or written last; most reads return the same text again. */
   #lastText: string | undefined;
   #lastDocument: RingDocument | undefined;
   #latest: Stored | undefined;
@@ -115,7 +115,7 @@ export class StoredRingDocument {
   }
 
   /**
-   * Emits the outcome of a call, unless the codec is closed: that ends every call, and says nothing about the store.
+   * Emits the outcome of a call, unless closing the codec ended it: such an outcome says nothing about the store.
    */
   async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);

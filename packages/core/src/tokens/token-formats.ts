@@ -51,7 +51,7 @@ export interface TokenFormat {
 
 export type TokenFormatName = 'sealring' | 'python';
 
-/** The format a token claims by its prefix and dots, without decoding it. */
+/** The format that the prefix and the dots of a token indicate. The token is not decoded. */
 export function formatOf(token: string): TokenFormatName | undefined {
   if (token.startsWith(SEALRING_PREFIX)) return 'sealring';
   return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
@@ -202,7 +202,7 @@ export class PythonTokens implements TokenFormat {
 
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
     const parsed = parsePythonToken(token, this.#maxTokenLength);
-    // Four bytes of fingerprint may collide within a ring: every key that has it is tried.
+    // Fingerprints of four bytes can collide within a ring, so every key with this fingerprint is tried.
     const matching = this.#source.unsealingKeys(now).filter((key) => this.#keyOf(key.held).key.kid === parsed.kid);
     for (const [i, key] of matching.entries()) {
       try {
@@ -232,7 +232,7 @@ export class PythonTokens implements TokenFormat {
   }
 }
 
-/** A token that every server rejects for its length must not be sealed. */
+/** A token that every server would reject because of its length must not be sealed. */
 function checkLength(payload: Uint8Array, most: number): void {
   if (payload.length > most) {
     throw new RangeError(`payload must be at most ${most} bytes, got ${payload.length}: its token would be refused`);

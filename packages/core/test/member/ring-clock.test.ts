@@ -163,7 +163,7 @@ describe('a machine that was suspended', () => {
 describe('a machine that starts with a wrong clock', () => {
   test('a machine that starts with a wrong clock reports that as soon as a date shows it, and recovers once the clock is right', () => {
     note('kms', -3 * DAY);
-    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of the clock of the KMS`);
     clock.step(-3 * DAY);
     // The date that showed it is enough to check the other time.
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
@@ -172,9 +172,9 @@ describe('a machine that starts with a wrong clock', () => {
   test('a clock that was wrong at the start is not confirmed by a step to another wrong time', () => {
     note('kms', -3 * DAY);
     clock.step(-DAY);
-    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of that of the kms`);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of the clock of the KMS`);
     clock.step(-3 * DAY);
-    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind that of the kms`);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind the clock of the KMS`);
   });
 
   test('a machine without dates cannot detect a wrong clock at the start, and accepts a new time while no ring is known', () => {
@@ -234,7 +234,7 @@ describe('the dates of two services', () => {
       expect(isConfirmed()).toBe(true);
       note('kms', sign * (TOLERATED + 0.001));
       expect(ringClock.trouble(now())).toBe(
-        `this machine's clock is 306 s ${sign > 0 ? 'behind' : 'ahead of'} that of the kms`,
+        `this machine's clock is 306 s ${sign > 0 ? 'behind' : 'ahead of'} the clock of the KMS`,
       );
     }
   });

@@ -35,6 +35,6 @@ test('a ring is created once absent for refreshEvery plus backoffCap, but at onc
 test('a policy that needs more keys than a ring may have is refused with the times and number of keys (F23)', () => {
   const day = 86_400;
   expect(() => resolve({ tokenLifetimeSeconds: 60 * day })).toThrow(
-    /^policy: tokenLifetimeSeconds \(5184000\) over rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,
+    /^policy: tokenLifetimeSeconds \(5184000\) with rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,
   );
 });

@@ -107,7 +107,7 @@ export class RequestStateBoundary implements Boundary {
 
   seal(request: BoundaryRequest, state: string, round: Round | undefined): string {
     const { codec, maxTokenLength, singleUse } = this.#policy;
-    // A token is never shorter than its state, so encoding and encrypting it would be wasted.
+    // A token is never shorter than its state, so encoding and encrypting this state would be wasted work.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
     const { identity } = request;
     if (identity instanceof Refusal) throw identity;

@@ -15,8 +15,8 @@ export interface MemorySingleUseOptions {
   /** Largest number of redeemed tokens to remember, 1 to 10 000 000. Default: 100 000, about 15 MB. */
   readonly maxTokens?: number;
   /**
-   * How long a token is remembered after it expires: set it to `clockSkewSeconds` of the ring's policy. Seconds, 0 to
-   * 86 400. Default: 300.
+   * How long a token is remembered after it expires. Set it to the `clockSkewSeconds` of the ring's policy. Seconds, 0
+   * to 86 400. Default: 300.
    */
   readonly clockSkewSeconds?: number;
   /** Source of time. Default: the system clock. */
@@ -51,7 +51,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   const sweep = (now: number): void => {
     for (const [id, keptUntilMs] of used) if (keptUntilMs <= now * 1000) used.delete(id);
     sweptAtSeconds = now;
-    // Twice the size that is left, so that the cost for each claim stays constant.
+    // Twice the remaining size, so that the average cost of a claim stays constant.
     sweepAtSize = Math.min(2 * Math.max(used.size, 512), max);
   };
 

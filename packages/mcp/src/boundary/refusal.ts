@@ -8,7 +8,7 @@ import type { CarrierMethod } from './request-identity.ts';
  * The inbound reasons and the order of the checks are the same as in the MCP Python SDK.
  *
  * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
- * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also for a payload that
+ * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also means that the payload
  *   does not hold valid claims. The formats of mcp.d give no reasons: with them, `authentication failed` also covers
  *   the other two, expired tokens, and tokens with another binding.
  * - `seal unavailable` (outbound): no key may seal now; `codecReason` is the reason.
@@ -20,7 +20,7 @@ import type { CarrierMethod } from './request-identity.ts';
  * - `audience`: the token is for another service.
  * - `principal binding error`: `bindPrincipal` threw, or returned neither a string nor null; or the request has no subject
  *   and `requireSubject` is set.
- * - `principal drift`: the token is bound to a principal and the request has none, or the reverse.
+ * - `principal drift`: the token is bound to a principal but the request has none, or the reverse.
  * - `principal`: the token is bound to another principal.
  * - `already used`: the token was redeemed before, or the single-use store could not determine whether it was.
  * - `state too large` (outbound): the token would be longer than `maxTokenLength`.

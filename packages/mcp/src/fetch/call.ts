@@ -4,7 +4,7 @@ import { type CarrierMethod, isCarrierMethod, type RequestIdentity } from '../bo
 import { isInputRequired, type StateGuard, withoutState } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
 
-/** Determines the principal of one HTTP request; called at most once for it, and only if a state needs it. */
+/** Determines the principal of one HTTP request. Called at most once, and only if a state needs the principal. */
 export type Principal = () => unknown;
 
 /** One JSON-RPC request whose result may carry a state. */
@@ -95,7 +95,7 @@ export function carrierMethodOf(message: unknown): CarrierMethod | undefined {
   return isCarrierMethod(method) ? method : undefined;
 }
 
-/** The messages of a body: one, or those of a batch. */
+/** The messages of a body: a single message, or the messages of a batch. */
 export function messagesIn(body: unknown): readonly unknown[] {
   return Array.isArray(body) ? body : [body];
 }

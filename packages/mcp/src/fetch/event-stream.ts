@@ -98,7 +98,7 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   if (rewritten === message && !mayHaveState(text)) return event;
   if (mayHaveState(others.join('\n'))) return replaced();
   try {
-    // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in
+    // If two members have the same name, the client gets the one that was checked. Some clients, such as older ones in
     // Python, treat these characters, which occur in JSON only within strings, as the end of a line.
     const json = printExactly(rewritten).replaceAll(
       /[\u0085\u2028\u2029]/g,

@@ -20,7 +20,7 @@ export function printExactly(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
-    // It prints no bigint.
+    // JSON.stringify throws for a bigint.
   }
   const mark = newMark();
   return JSON.stringify(withMarks(value, mark)).replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '');

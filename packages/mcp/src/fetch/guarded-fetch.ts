@@ -9,7 +9,7 @@ import { GatheredBytes } from './gathered-bytes.ts';
 import { isMisleading, mayHaveState } from './lenient-reading.ts';
 import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
 
-/** Bytes. */
+/** The size limits, in bytes. */
 interface Limits {
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
@@ -46,7 +46,7 @@ export class GuardedFetch {
         return await this.#outgoing(await handle(withBody(request, body.bytes, request.headers)), undefined, false);
       }
       if (this.#mayPass(messages)) {
-        // Of two members with one name, the handler gets the one that was checked.
+        // If two members have the same name, the handler gets the one that was checked.
         const checked = body.mayBeCarrier ? printed(message) : body.bytes;
         if (checked === undefined) return this.#refused(TOO_DEEP);
         return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
@@ -81,7 +81,7 @@ export class GuardedFetch {
     const isEvents = type === 'text/event-stream';
     const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
     // An error response may be a page from another server, so it passes. MCP clients ignore results of another content
-    // type, but people can read them, so those do not pass.
+    // type, but people can read such results, so they do not pass.
     const isUnexpected = call !== undefined && response.ok && !isEvents && !isJson;
     if (body === null || !(isEvents || isJson || isUnexpected)) return response;
     if (isUnexpected || refusedEncoding(response.headers) !== undefined) {
@@ -112,7 +112,7 @@ export class GuardedFetch {
       return mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
     }
     const rewritten = await rewrite(message);
-    // Of two members with one name, the client gets the one that was checked.
+    // If two members have the same name, the client gets the one that was checked.
     if (rewritten === message && !mayHaveState(text)) return new Response(Buffer.from(bytes), response);
     const checked = printed(rewritten);
     return checked === undefined ? this.#unreadable(call) : withAnswer(response, checked);

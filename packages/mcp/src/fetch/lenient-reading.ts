@@ -33,8 +33,8 @@ function lookalikesOf(names: readonly string[]): Lookalikes {
 }
 
 /**
- * Whether some parsers read a different request from the one that this package reads: they confuse a member with
- * another one, such as `RequestState` or `request_state`, end a text at a zero character, or read a structure from an
+ * Whether some parsers read a different request from the one that this package reads: they take a member such
+ * as `RequestState` or `request_state` for another one, end a text at a zero character, or read a structure from an
  * array, member by member.
  */
 export function isMisleading(message: unknown): boolean {

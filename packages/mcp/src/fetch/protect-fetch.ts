@@ -22,19 +22,19 @@ export type FetchHandler<Rest extends readonly unknown[] = readonly []> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** The user of a request: the `AuthInfo` of the verified access token, any other string, or null for no user. */
+/** The user of a request: the `AuthInfo` of the verified access token, a text that names the user, or null. */
 export type FetchPrincipal = AuthInfo | string | null | undefined;
 
 /** Options of {@link protectFetch}. */
 export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly []> {
-  /** The audience, required if the policy has none, ignored otherwise; null for tokens without an audience. */
+  /** The audience: required if the policy has none, ignored otherwise. Null: tokens have no audience. */
   readonly audience?: string | null;
   /**
    * Returns who sent the request. Verify the access token here, or use one that has already been verified: an
    * unverified token can name any user. An `AuthInfo` gives the same principal as {@link authenticatedPrincipal}, so
    * servers with `protectRequestState` accept the states as well. Called only for requests that carry a state, or whose
-   * result does. With null instead of a function, no state is bound to a principal. Required unless `bindPrincipal` of
-   * the policy is null.
+   * result carries one. With null instead of a function, no state is bound to a principal. Required unless the policy's
+   * `bindPrincipal` is null.
    */
   readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
   /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in the SDK. */

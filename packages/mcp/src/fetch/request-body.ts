@@ -28,8 +28,8 @@ export interface RefusedBody {
 }
 
 /**
- * Reads the body of a request if it may be JSON. Content type and path are ignored: a handler may ignore them as well, and
- * the client chooses them. A body of another kind is not buffered.
+ * Reads the body of a request if it may be JSON. Content type and path are ignored, because the client chooses them and a
+ * handler may also ignore them. A body of another kind is not buffered.
  */
 export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
   const { body } = request;
@@ -77,7 +77,7 @@ export function withBody(request: Request, body: Uint8Array | string, headers: H
   return carriedOver(request, new Request(request, { method: request.method, headers, body: Buffer.from(body) }));
 }
 
-/** The same request with the part of its body that was read, and the rest as it comes. */
+/** The same request with the part of its body that was read, and the rest as it arrives. */
 function withRest(request: Request, read: Uint8Array, reader: ReadableStreamDefaultReader<Uint8Array>): Request {
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

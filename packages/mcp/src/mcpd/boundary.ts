@@ -47,7 +47,7 @@ export class McpdBoundary implements Boundary {
   seal(request: BoundaryRequest, state: string): string | undefined {
     const { states, maxTokenLength } = this.#policy;
     if (state === '') return undefined;
-    // A token is never shorter than its state, so encoding and encrypting it would be wasted.
+    // A token is never shorter than its state, so encoding and encrypting this state would be wasted work.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
     const token = states.encode(state, requesterOf(request));
     if (token.length > maxTokenLength) throw new Refusal('state too large');

@@ -33,8 +33,9 @@ export const CODEC_OPTIONS: readonly string[] = [
 export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
 /**
- * Options of {@link createMcpdRequestStateCodec}; the defaults are the same as in mcp.d. At most one of `key` and
- * `codec`, for new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
+ * Options of {@link createMcpdRequestStateCodec}; the defaults are the same as in mcp.d. Set at most one of `key` and
+ * `codec`, which makes the new tokens. During a migration, set `alsoAccept` to the other one, for tokens that are still
+ * in use.
  */
 export interface McpdRequestStateCodecOptions {
   /**
@@ -50,12 +51,12 @@ export interface McpdRequestStateCodecOptions {
   readonly allowEphemeral?: boolean;
   /** A codec of `createKmsCodec`: the secrets are derived from the keys of its ring. */
   readonly codec?: KmsCodec;
-  /** Accepts tokens and makes none: a key if `codec` is given, a codec if `key` is given. */
+  /** Accepts tokens, but makes none. A key if `codec` is given, a codec if `key` is given. */
   readonly alsoAccept?: Uint8Array | string | KmsCodec;
   /** `signed`: clients can read the state. `encrypted`: they cannot. Tokens of the other mode are refused. Default: `signed`. */
   readonly mode?: McpdMode;
   /**
-   * What a token is bound to: subject, or subject and target. With `none`, anyone can redeem it. Default:
+   * What a token is bound to: the subject, or the subject and the target. With `none`, anyone can redeem it. Default:
    * `authSubject`.
    */
   readonly binding?: McpdBinding;
@@ -64,8 +65,8 @@ export interface McpdRequestStateCodecOptions {
   /**
    * The revision of signed tokens with a fixed key. Until June 2026, mcp.d signed payloads with the same key as the
    * bind tags. Clients can read those tags: if a subject looks like a payload, its bind tag is a valid signature of
-   * that payload, and so a forgery. `2026-06` makes tokens of that kind and accepts both revisions: use it only while
-   * servers of that revision, or their tokens, are in use. Tokens with keys of a ring are always `current`. Default:
+   * that payload, which makes a forgery possible. `2026-06` makes tokens of that kind and accepts both revisions. Use it
+   * only while servers of that revision, or their tokens, are in use. Tokens with keys of a ring are always `current`. Default:
    * `current`.
    */
   readonly revision?: McpdRevision;
@@ -105,7 +106,7 @@ export interface McpdRequestStateCodec {
   encode(state: string, who: McpdRequester): string;
   /**
    * Returns the state of a token; null if the token has expired, belongs to another requester, or was not made with one of
-   * the keys. For null, run the handler as on the first round.
+   * the keys. If the result is null, run the handler as on the first round.
    * @throws {TypeError} for an invalid requester.
    * @throws {CodecClosedError} when the codec of the ring was closed.
    */
@@ -152,7 +153,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
           `${OWNER}: who.subject and who.target must not have lone surrogates, and who.subject no zero byte`,
         );
       const key = keys.seal;
-      // mcp.d's payloads are JSON objects: the bind tag of such a text would be the signature of a forged token.
+      // mcp.d's payloads are JSON objects. The bind tag of a subject like that would be the signature of a forged token.
       if (key.revision !== 'current' && /^\s*\{/.test(material)) {
         throw option.rangeError(
           `${OWNER}: who.subject must not start with {, because revision ${key.revision} could take it for a payload`,
@@ -174,7 +175,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
       // Longer tokens are not decoded, because an attacker chooses the token.
       if (material === undefined || typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) return null;
       const claims = unsealMcpd(mode, candidates, token, material);
-      // The refresh is not awaited: for null, the caller asks the user again.
+      // The refresh is not awaited, because the caller asks the user again if the result is null.
       if (claims === undefined) void keys.noteUnknownKey();
       return claims === undefined || claims.exp < Math.floor(clock()) ? null : claims.state;
     },
@@ -199,7 +200,7 @@ function materialOf(binding: McpdBinding, who: unknown): string | undefined {
   if (binding === 'none') return '';
   if (!subject.isWellFormed() || !target.isWellFormed()) return undefined;
   if (binding === 'authSubject') return subject;
-  // A zero byte separates the two, so a subject with a zero byte could equal another subject with a target.
+  // A zero byte separates subject and target, so a subject with a zero byte could equal another subject with a target.
   return subject.includes('\0') ? undefined : `${subject}\0${target}`;
 }
 

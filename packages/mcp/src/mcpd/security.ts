@@ -35,8 +35,8 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
  * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *
  * Use it for fleets with mcp.d servers. A token is bound to what `binding` selects, at most subject, method and name,
- * but never to arguments or audience: give each service its own key or ring, and use `RequestStateSecurity` wherever
- * all servers support it.
+ * but never to arguments or audience. Therefore give each service its own key or ring, and use `RequestStateSecurity`
+ * wherever all servers support it.
  *
  * @throws {TypeError} or {RangeError} as `createMcpdRequestStateCodec` does, and for invalid values of the other options.
  *

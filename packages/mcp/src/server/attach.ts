@@ -18,11 +18,12 @@ const OWNER = 'protectRequestState';
 
 /** Options of {@link protectRequestState}. */
 export interface ProtectRequestStateOptions {
-  /** The audience, required if the policy has none, ignored otherwise; null for tokens without an audience. */
+  /** The audience: required if the policy has none, ignored otherwise. Null: tokens have no audience. */
   readonly defaultAudience?: string | null;
   /**
-   * Whether to protect handlers that are registered already, for a server that a framework constructs. Replaces them in the
-   * SDK's private list of handlers, and throws if the SDK has no such list. Default: false, which rejects such a server.
+   * Whether to protect handlers that are already registered, for a server that a framework constructs. Replaces them in
+   * the SDK's private list of handlers, and throws if the SDK has no such list. Default: false; a server that already has
+   * a handler for one of the methods is then rejected.
    */
   readonly adopt?: boolean;
 }
@@ -42,7 +43,7 @@ interface AttachableServer {
   connect(transport: unknown): Promise<void>;
 }
 
-// A property of the server: for objects that live for one request, a WeakMap costs twenty times as much.
+// A property of the server, because for objects that live for one request, a WeakMap costs twenty times as much.
 const PROTECTED = Symbol('sealring.protected');
 
 /**
@@ -165,8 +166,8 @@ class Interposed implements Watcher {
   }
 
   /**
-   * Guards handlers in the form in which the SDK stored them: including its checks, and the rounds that it runs in
-   * process for clients of a 2025 revision.
+   * Guards handlers in the form in which the SDK stored them, including the SDK's checks and the rounds that the SDK runs
+   * in process for clients of a 2025 revision.
    */
   adopt(registered: Registered): void {
     for (const method of CARRIER_METHODS) {
@@ -243,7 +244,7 @@ interface Identified {
   readonly parsed: unknown;
 }
 
-/** A token is bound to the arguments as they were sent, so they are read before a schema, which can change them. */
+/** A token is bound to the arguments as they were sent, so they are read before a schema can change them. */
 function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
   const standard: unknown = Reflect.get(Object(params), '~standard');

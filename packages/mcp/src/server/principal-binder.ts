@@ -48,7 +48,7 @@ export function refuseNoSubject(policy: SecurityPolicy): void {
   throw new TypeError('the request has no subject');
 }
 
-/** Warns once per process: nothing else on the server shows why states are refused, or are accepted from any user. */
+/** Warns once per process, because nothing else shows why states are refused, or are accepted from any user. */
 function warnNoSubject(what: string): void {
   warnOnce(
     'SEALRING_NO_SUBJECT',

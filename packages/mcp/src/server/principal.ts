@@ -2,7 +2,7 @@ import type { AuthInfo } from '@modelcontextprotocol/server';
 import { compactJson } from '../boundary/compact-json.ts';
 import { ownMember } from '../shared/own-member.ts';
 
-/** The part of a `ServerContext` that says who sent a request. */
+/** The part of a `ServerContext` that identifies the sender of a request. */
 export interface AuthenticatedContext {
   readonly http?: { readonly authInfo?: AuthInfo | undefined } | undefined;
 }

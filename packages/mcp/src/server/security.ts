@@ -36,7 +36,7 @@ export interface RequestStatePolicyOptions {
   /**
    * What to do when a token is refused. `reject`: answer with error -32602. `re-elicit`: for an expired token or an
    * unknown key, run the handler as on the first round, without `requestState` and `inputResponses`; answer with the error
-   * otherwise. `re-elicit-any`: run the handler for every reason, which fails the official tampered-state scenario by
+   * otherwise. `re-elicit-any`: run the handler whatever the reason, which fails the official tampered-state scenario by
    * design. With all three, input responses without a `requestState` reach the handler: use input responses only
    * together with a state. Default: `reject`.
    */
@@ -44,8 +44,8 @@ export interface RequestStatePolicyOptions {
   /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /**
-   * Whether to refuse every state of a request that has no subject: it has no access token, or the token's subject is
-   * missing or empty. Such a state would be bound at most to the OAuth client, which all users of an application share.
+   * Whether to refuse every state of a request that has no access token, or whose token has no subject or an empty one.
+   * Such a state would be bound at most to the OAuth client, which all users of an application share.
    * Emits one process warning, code `SEALRING_NO_SUBJECT`. Requires the default `bindPrincipal`; for a server without
    * users, set `bindPrincipal: null` instead. Default: false.
    */

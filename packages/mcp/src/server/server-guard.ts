@@ -112,7 +112,7 @@ function withState(ctx: ServerContext, state: string | undefined): ServerContext
   return { ...ctx, mcpReq };
 }
 
-// The input responses are removed too: a client could send an "accept" that belongs to no state.
+// The input responses are also removed, because a client could send an "accept" that belongs to no state.
 function asFirstRound(ctx: ServerContext): ServerContext {
   const { mcpReq, ...rest } = withState(ctx, undefined);
   delete mcpReq.inputResponses;

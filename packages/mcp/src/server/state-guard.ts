@@ -109,7 +109,7 @@ export class StateGuard {
     );
   }
 
-  /** Where no timer fires between requests, the codec may have to be prepared before it can seal. */
+  /** On platforms where no timer fires between requests, the codec may have to be prepared before it can seal. */
   async #seal(request: BoundaryRequest, state: string, round: Round | undefined): Promise<string | undefined> {
     try {
       return this.#boundary.seal(request, state, round);

@@ -13,7 +13,7 @@ interface WatchedTransport {
   onmessage?: ((message: unknown, extra?: unknown) => void) | undefined;
 }
 
-/** Decides about the messages of a transport. */
+/** Decides which messages of a transport may pass, and reports the others. */
 export interface Watcher {
   /** Whether an incoming message may be delivered. Reports a message that may not be delivered. */
   mayEnter(message: unknown): boolean;

@@ -9,7 +9,7 @@ import {
 import { option } from '@sealring/core/adapter';
 import { hasMethods } from './option-checks.ts';
 
-/** A codec that may have to fetch a key before it can seal or unseal: a KMS codec. */
+/** A codec that may have to fetch a key before it can seal or unseal, such as a KMS codec. */
 export interface PreparedCodec extends RequestStateCodec {
   /** Called with the token before unsealing, and without one before sealing. Returns undefined if the codec is ready. */
   prepare?(token: string | undefined, options: { readonly signal?: AbortSignal }): Promise<void> | undefined;
@@ -43,7 +43,7 @@ export function codecReason(error: unknown): InvalidReason | undefined {
   // Compares the name and not the class, because the contract for codecs defines no class.
   if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
   const { reason } = error;
-  // A codec that was ported from the MCP Python SDK says `seal`.
+  // A codec that was ported from the MCP Python SDK uses the reason `seal`.
   if (reason === 'seal') return 'authentication failed';
   return INVALID_REASONS.find((known) => known === reason);
 }

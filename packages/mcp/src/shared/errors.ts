@@ -1,15 +1,15 @@
-/** The codes of the errors that this package throws. */
+/** The codes of the error classes that this package defines. */
 export const MCP_ERROR_CODES = ['ERR_CODEC_FAILED', 'ERR_INVALID_CLAIM', 'ERR_SINGLE_USE_STORE_FULL'] as const;
 
 /** One of {@link MCP_ERROR_CODES}. */
 export type McpErrorCode = (typeof MCP_ERROR_CODES)[number];
 
-/** Any error that this package throws; `code` identifies the class. */
+/** An error of any class that this package defines; `code` identifies the class. */
 export type McpError = CodecFailedError | InvalidClaimError | SingleUseStoreFullError;
 
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
-// Registered, so that every copy of this package in a process has the same one.
+// Registered globally, so that every copy of this package in a process has the same symbol.
 const BRAND = Symbol.for('@sealring/mcp/error');
 
 /**

@@ -59,7 +59,7 @@ export class SignedTokens implements EnvelopeTokens {
     };
   }
 
-  /** Reads the ring and tries again: tokens name no key, so another member may have just published the right one. */
+  /** Reads the ring and tries again: tokens name no key, so another member may have just published the right key. */
   async #tryNewKeys(token: string, signal: AbortSignal | undefined): Promise<ReturnType<typeof verifyToken>> {
     if (this.#codec === undefined) return undefined;
     const waited = new AbortController();

@@ -35,8 +35,9 @@ export interface RequestStateCodecTimesAndBinding {
 }
 
 /**
- * Options of {@link createRequestStateCodec}: exactly one of `key` and `codec`, for new tokens. During a migration,
- * `alsoAccept` takes the other one, for tokens that are still in use. `wire` selects the token format of the codec.
+ * Options of {@link createRequestStateCodec}. Set exactly one of `key` and `codec`, which makes the new tokens. During a
+ * migration, set `alsoAccept` to the other one, for tokens that are still in use. `wire` selects the token format of the
+ * codec.
  */
 export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
   (

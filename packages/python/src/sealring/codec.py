@@ -60,15 +60,15 @@ class KmsCodec:
         format: the token format to seal with.
         accept: what may be unsealed; by default only `format`.
         policy: the times of the ring; they must be the same on every member.
-        accept_keys_created_after: keys created before this time count as revoked; for a start after
-            a leak. The time must have a time zone.
+        accept_keys_created_after: keys created before this time count as revoked; use it for a
+            start after a leak. The time must have a time zone.
         max_token_length: length in characters of the longest token that is sealed or unsealed; 102
             to 16 777 216.
         clock: injected in tests.
         random: injected in tests; returns the given number of unpredictable bytes.
 
     Raises:
-        TypeError: for an option of a wrong type.
+        TypeError: for an option of the wrong type.
         ValueError: for an option that is out of range; the message names the option.
     """
 
@@ -270,7 +270,7 @@ class KmsCodec:
 
         Raises:
             ValueError: when the ring has no such key.
-            RingStoreError: when the store could not be written; nothing is then revoked.
+            RingStoreError: when the write to the store failed; nothing is then revoked.
         """
         self._now()
         text("revoke", "key_id", key_id, 4_096)
@@ -314,7 +314,7 @@ _NOT_HERE = {None: "the codec is not started", -1: "the codec is closed"}
 
 
 class PurposeCodec:
-    """See `KmsCodec.for_purpose`. Closing the codec that it came from closes it."""
+    """See `KmsCodec.for_purpose`. It is closed together with the codec that it came from."""
 
     def __init__(self, codec: KmsCodec, tokens: NativeTokens) -> None:
         self._codec = codec
@@ -351,9 +351,9 @@ def _wrappers(
         is_proved = wrapper.supports.authenticated or isinstance(wrapper, EntrySigner)
         if not is_proved and not trusts:
             raise TypeError(
-                f"{_OWNER}: an unwrap by {wrapper.provider} does not authenticate the origin, so "
-                "it must sign and verify; or set dangerously_trust_store, and anyone who can write "
-                "the store can mint tokens"
+                f"{_OWNER}: an unwrap by {wrapper.provider} does not authenticate the origin of a "
+                "wrap, so it must have sign and verify; if you set dangerously_trust_store "
+                "instead, anyone who can write to the store can mint tokens"
             )
     return wrappers
 

@@ -154,7 +154,7 @@ def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
 
 def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
     """The failures of several key wrappers, as one error. It is a refusal only when every KMS
-    refuses, because one that cannot be reached may still allow the key."""
+    refuses, because a KMS that cannot be reached may still allow the key."""
     if len(failures) == 1:
         return failures[0]
     kinds = get_args(KeyWrapperErrorKind)

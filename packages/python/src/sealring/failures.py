@@ -77,7 +77,7 @@ _RESOLVER = {
     socket.EAI_FAIL: "EAI_FAIL",
     getattr(socket, "EAI_NODATA", None): "ENOTFOUND",
 }
-# The SDKs wrap the system's error in several others.
+# The SDKs wrap the system's error in several other errors.
 _MAX_DEPTH = 12
 
 

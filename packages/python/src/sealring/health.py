@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from .clock import Moment
 from .ring.policy import MAX_KEYS_TO_ROTATE, MAX_RING_KEYS
+from .ring.ring_clock import SERVICE_NAMES
 from .ring.snapshot import KeyState, RingKey
 from .ring.view import RingView
 
@@ -37,13 +38,15 @@ ProblemKind = Literal[
 ]
 """
 * `clock`: this machine's time is not confirmed, so this process publishes nothing.
-* `service-clock`: the date of the KMS or of the store disagrees with the other one and with this
-  machine's clock.
+* `service-clock`: the date of one service, the KMS or the store, disagrees with the date of the
+  other service and with this machine's clock.
 * `contested`: something else keeps writing to this ring's place in the store.
-* `foreign-ring`: the store holds no key that a key known to this process vouches for.
+* `foreign-ring`: the store holds no key that a key known to this process vouches for, and this
+  process has no usable key left.
 * `unreadable-key`: no key wrapper of this process can unwrap one of the keys of the ring, so this
   process refuses tokens sealed with that key.
-* `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
+* `no-sealing-key`: no key may seal, because each has expired, is revoked or does not seal yet,
+  and no new key could be created.
 * `nearly-full`: the ring has 48 or more of at most 64 keys, so no rotation can be requested.
 """
 
@@ -102,7 +105,8 @@ class Standing(NamedTuple):
     """The condition of a process, in addition to its view."""
 
     is_failing: bool
-    """Whether passes or rotations of this process fail, or the store lacks facts that it knows."""
+    """Whether passes or rotations of this process fail, or the store lacks facts that this process
+    knows."""
     is_foreign: bool
     is_contested: bool
     is_dead: bool
@@ -169,8 +173,9 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
         remedy = "synchronize the clock of this machine with NTP, then restart this process"
         found.append(("clock", trouble, remedy))
     if disputed is not None:
-        detail = f"the clock of the {disputed} disagrees with the clock of this machine"
-        found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
+        service = SERVICE_NAMES[disputed]
+        detail = f"the clock of {service} disagrees with the clock of this machine"
+        found.append(("service-clock", detail, f"compare the clock of {service} with NTP"))
     if standing.is_contested:
         detail = "something else keeps writing to this ring's place in the store"
         remedy = "give each fleet its own place in the store, and check who can write to this one"
@@ -198,7 +203,7 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
             "a member creates a key as soon as the KMS answers, the clock is right and the ring "
             "has room"
         )
-        detail = "no key can seal: all have expired or are revoked"
+        detail = "no key can seal: each has expired, is revoked or does not seal yet"
         found.append(("no-sealing-key", detail, remedy))
     if standing.key_count >= MAX_KEYS_TO_ROTATE:
         remedy = "request no rotations until the oldest keys have expired; revocation still works"

@@ -8,7 +8,7 @@ import { checkCodecTarget } from '../target.ts';
 import { CodecTrial } from '../trial.ts';
 
 const ROUNDS = 300;
-/** Longer than a scheduler time slice, milliseconds, so that other threads run in between. */
+/** Longer than a scheduler time slice, in milliseconds, so that other threads run in between. */
 const LEAST_MS = 300;
 const port = parentPort as MessagePort;
 const { module, seed } = workerData as { readonly module: string; readonly seed: number };

@@ -30,10 +30,11 @@ class SealingState:
 class TokenSealer:
     """Seals under one data key and purpose, renewing the salt.
 
-    nonce = R xor T xor L. R is random. T is 44 bits of monotonic time, 32 bits of wall time and
-    20 bits of message counter. L is the start of the last tag. With a healthy generator, R alone
-    makes the nonce uniform (SP 800-38D 8.2.2). With a cloned generator, T keeps one instance from
-    repeating a nonce, and L keeps clones apart from their first differing token on.
+    nonce = R xor T xor L. R is random. T is 44 bits of monotonic time, 32 bits of wall time and 20
+    bits of message counter. L is the start of the last tag. With a healthy generator, R alone makes
+    the nonce uniform (SP 800-38D 8.2.2). With a cloned generator, T keeps one instance from
+    repeating a nonce, and L separates the clones, starting with the first token in which they
+    differ.
     """
 
     def __init__(self, derive: Callable[[bytes], native.TokenKey]) -> None:

@@ -61,7 +61,8 @@ class Founding:
         wait_ms = self._ms_for_another(there)
         if wait_ms > 0:
             return wait_ms
-        # At the right time, the ring may have live keys.
+        # By the right time, the ring may have live keys, so none is created while the clock is in
+        # doubt.
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
             raise RingStoreError("unavailable", f"no key was created: {trouble}")

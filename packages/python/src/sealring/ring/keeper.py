@@ -127,7 +127,7 @@ class RingKeeper:
         self.turns.close()
 
     def refresh(self) -> "Future[None]":
-        """Reads the ring now; calls at the same time share one pass that begins after them."""
+        """Reads the ring now. Concurrent calls share one pass, which begins after all of them."""
 
         def run() -> None:
             with self._caused:

@@ -115,8 +115,8 @@ class _Attempt:
         return is_certified(entry, entry.revocation, signers)
 
     def raise_what_failed(self, live: list[RingEntry]) -> None:
-        """Entries that are `corrupt` are skipped, and so are refused ones as long as others can be
-        unwrapped. If no entry can be unwrapped, the start fails."""
+        """Entries that are `corrupt` are skipped. Refused entries are skipped as long as other
+        entries can be unwrapped. If no entry can be unwrapped, the start fails."""
         failed = [self._failures[entry.id] for entry in live if entry.id in self._failures]
         passing = next(filter(may_pass, failed), None)
         if passing is not None:

@@ -6,9 +6,8 @@ from .policy import RingPolicy
 
 _MS = 1_000
 # A refusal by the KMS means that this fleet may no longer use the key. While a change of
-# permissions propagates, answers alternate for some seconds, so three refusals in a row (two where
-# the key itself is disabled), each at least 8 s after the one before and all within 60 s, stop
-# sealing.
+# permissions propagates, answers alternate for some seconds, so three refusals in a row (two if the
+# key itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
 _LEAST_SPACING_MS = 8_000
 _WINDOW_MS = 60_000
 _REFUSALS_TO_STOP = 3

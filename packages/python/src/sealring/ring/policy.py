@@ -33,8 +33,8 @@ class RingPolicy:
     """
 
     clock_skew_seconds: float = _time(300, 0, 86_400)
-    """Largest difference between the clocks of any two members. If each clock is within 5 minutes
-    of the true time, that is 600."""
+    """Largest difference between the clocks of any two members: 600 if each clock is within 5
+    minutes of the true time."""
     refresh_every_seconds: float = _time(300, 0.05, 86_400)
     """Interval between reads of the ring, minus up to 20 % jitter."""
     backoff_cap_seconds: float = _time(60, 0.05, 3_600)
@@ -138,7 +138,7 @@ class RingPolicy:
         keys = math.ceil(life / self.rotate_every_seconds) + 9
         if keys > MAX_RING_KEYS:
             raise ValueError(
-                f"{_OWNER}: token_lifetime_seconds ({self.token_lifetime_seconds}) over "
+                f"{_OWNER}: token_lifetime_seconds ({self.token_lifetime_seconds}) with "
                 f"rotate_every_seconds ({self.rotate_every_seconds}) would need {keys} keys in "
                 f"the ring, more than {MAX_RING_KEYS}"
             )

@@ -116,8 +116,8 @@ def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], curre
     """The priority of a revoked key in a full document: highest if a starting member needs the key
     to see that the keys in use belong to one ring; next if another writer wrote the key as live and
     must read its revocation; next if the document already has the key, so that members do not
-    overwrite each other. Whether a key is left out does not matter if every member knows that it is
-    revoked, or no member knows it: no member uses it. Any other key comes before a doubtful one,
+    overwrite each other. If every member knows that a key is revoked, or no member knows the key,
+    no member uses it, so leaving it out does not matter. Any other key comes before a doubtful one,
     which was never unwrapped and is certified only by keys that have expired. An attacker who stole
     an expired key can make any number of those; members that started later ignore them."""
     if key.id in links:

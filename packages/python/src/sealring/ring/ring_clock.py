@@ -9,6 +9,9 @@ from .policy import RingPolicy
 
 Service = Literal["kms", "store"]
 
+SERVICE_NAMES: dict[Service, str] = {"kms": "the KMS", "store": "the store"}
+"""The name of a service in a sentence."""
+
 # A date in a header is truncated to a whole second.
 _RESOLUTION_MS = 1_000
 # The largest correction of a running clock, as a fraction of the elapsed time: twice the limit that
@@ -17,7 +20,7 @@ _SLEW = 0.001
 
 
 class RingClock:
-    """The wall clock is trusted while it agrees with the monotonic one. A step of more than the
+    """The wall clock is trusted while it agrees with the monotonic clock. A step of more than the
     tolerated skew is unconfirmed until the date of a service matches it or the clock steps back;
     meanwhile, the monotonic clock continues from the last trusted time."""
 
@@ -90,7 +93,10 @@ class RingClock:
             return None
         service, ms = next(iter(off.items()))
         direction = "ahead of" if ms > 0 else "behind"
-        return f"this machine's clock is {_seconds(ms)} s {direction} that of the {service}"
+        return (
+            f"this machine's clock is {_seconds(ms)} s {direction} the clock of "
+            f"{SERVICE_NAMES[service]}"
+        )
 
     def disputed_by(self, now: Moment) -> Service | None:
         """The service whose date disagrees with this machine's clock, while the date of the other

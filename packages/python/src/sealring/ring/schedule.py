@@ -55,12 +55,12 @@ def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
 
 
 def rotate_at(activates: float, policy: RingPolicy) -> float:
-    """When the successor of a key becomes due, milliseconds since the epoch."""
+    """When the successor of a key becomes due, in milliseconds since the epoch."""
     return activates + (policy.rotate_every_seconds - policy.propagation) * _MS
 
 
 def removable_from(opens_until: float, policy: RingPolicy) -> float:
-    """When a writer may drop a key from the document, milliseconds since the epoch."""
+    """When a writer may drop a key from the document, in milliseconds since the epoch."""
     return opens_until + policy.clock_skew_seconds * _MS
 
 

@@ -111,7 +111,10 @@ class RingWriter:
                 self._announce(successor, "revocation")
         left = next(iter(missed), None)
         if left is not None:
-            detail = f"key {left.id} could not be unwrapped yet, and no newer key certifies it"
+            detail = (
+                f"key {left.id} could not be unwrapped yet, and no newer key certifies its "
+                "revocation"
+            )
             raise RingStoreError("unavailable", detail)
 
     def restore(self) -> None:

@@ -26,18 +26,19 @@ _OWNER = "DynamodbSingleUse"
 
 class DynamodbSingleUse:
     """Remembers redeemed tokens in a DynamoDB table, one item each, `{ pk: "used#<id>", expires }`.
-    A claim is one PutItem on the condition that the item does not exist or has expired. `expires`
-    is the attribute for the table's time to live, which removes expired items; without it the table
-    only grows. Needs `dynamodb:PutItem` on the table.
+    A claim is one PutItem on the condition that the item does not exist or has expired. Make
+    `expires` the table's time-to-live attribute, so that DynamoDB removes expired items; otherwise
+    the table only grows. Needs `dynamodb:PutItem` on the table.
 
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
-        client: a boto3 `dynamodb` client, made with one attempt; you own it. By default the store
-            creates one, with credentials and region by boto3's default chain.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
-            expires; 0 to 86 400.
-        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
-            0.01 to 60.
+        client: a boto3 `dynamodb` client, configured for one attempt per call; you own it. By
+            default the store creates one, with the credentials and the region from boto3's default
+            chain.
+        clock_skew_seconds: how long a token is remembered after it expires; give the value of the
+            ring's policy; 0 to 86 400.
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option.
     """

@@ -46,7 +46,8 @@ class _Opened(NamedTuple):
 
 class SingleUse:
     """Lets every `requestState` be redeemed at most once, as `singleUse` of @sealring/mcp does:
-    both languages share the store and refuse what the other has redeemed.
+    servers in both languages can share the store, and each refuses tokens that the other has
+    redeemed.
 
     An instance is both the codec of the request state security and a middleware of the server; a
     server needs both:

@@ -32,8 +32,8 @@ class PostgresSingleUse:
         url: instead of a pool: `postgresql://user:password@host/database`; each claim then makes
             its own connection.
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
-            expires; 0 to 86 400.
+        clock_skew_seconds: how long a token is remembered after it expires; give the value of the
+            ring's policy; 0 to 86 400.
         call_timeout_seconds: with a `url`, the timeout for connecting and for a statement; 0.01 to
             60.
 

@@ -17,18 +17,18 @@ _OWNER = "RedisSingleUse"
 
 class RedisSingleUse:
     """Remembers redeemed tokens in Redis, one key each (`SET NX PX`), until they expire by
-    themselves. A token is redeemed at most once as long as the server keeps what it acknowledged:
-    not across a failover that loses writes, a restart without persistence, or an eviction. Needs
-    `set` on `<prefix>*`.
+    themselves. A token is redeemed at most once as long as the server keeps what it acknowledged. A
+    failover that loses writes, a restart without persistence, or an eviction breaks this guarantee.
+    Needs `set` on `<prefix>*`.
 
     Args:
         client: a `redis.Redis` of one server, with a socket timeout; you own it.
         url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         prefix: the beginning of every key; 1 to 512 characters.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
-            expires; 0 to 86 400.
-        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
-            0.01 to 60.
+        clock_skew_seconds: how long a token is remembered after it expires; give the value of the
+            ring's policy; 0 to 86 400.
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option, but does not show
     the URL.

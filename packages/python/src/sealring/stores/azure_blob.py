@@ -18,7 +18,7 @@ _OWNER = "AzureBlobRing"
 # could match any version.
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
-_CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is off"
+_CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is wrong"
 _KEPT = "the blob is under an immutability policy or a legal hold"
 _LEASED = "another client holds a lease on the blob"
 _CONFLICTS = frozenset(
@@ -90,7 +90,7 @@ class AzureBlobRing:
     Args:
         container: the container's URL, `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
         blob: the blob's name; 1 to 1 024 characters.
-        credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
+        credential: what azure-storage-blob accepts: a `TokenCredential` or a shared key. None for a
             `container` with a shared access signature.
         client: instead of these three: a `BlobClient`, made with `retry_total=0`; you own it.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for

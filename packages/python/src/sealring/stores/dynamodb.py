@@ -84,10 +84,11 @@ class DynamodbRing:
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
         name: the ring's item; 1 to 64 characters of `[A-Za-z0-9._-]`.
-        client: a boto3 `dynamodb` client, made with one attempt; you own it. By default the store
-            creates one, with credentials and region by boto3's default chain.
-        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
-            0.01 to 60.
+        client: a boto3 `dynamodb` client, configured for one attempt per call; you own it. By
+            default the store creates one, with the credentials and the region from boto3's default
+            chain.
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option.
     """

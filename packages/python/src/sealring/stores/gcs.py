@@ -79,9 +79,9 @@ class GcsClient(Protocol):
 class GcsRing:
     """A ring in one object. The generation of the object is the revision, and writes use
     `ifGenerationMatch`. Checksums are verified for reads and for writes. A 404 does not distinguish
-    a missing object from a missing bucket, so a ring is absent only if a listing of the bucket
-    lacks it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
-    `storage.objects.create` and `storage.objects.delete`.
+    a missing object from a missing bucket, so a ring is absent only if the bucket can be listed and
+    does not contain the object. Needs `storage.objects.get` and `storage.objects.list` and, for a
+    member, `storage.objects.create` and `storage.objects.delete`.
 
     Args:
         bucket: the bucket's name.
@@ -144,7 +144,7 @@ class GcsRing:
         """Replaces the object, if its generation is `expected`. Raises RingConflictError or
         RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # No read can have returned such a revision, so another one is stored.
+        # No read can have returned such a revision, so a different revision is stored.
         if expected is not None and not _is_generation(expected):
             raise RingConflictError
         answer = self._put(document, int(expected or 0))

@@ -208,7 +208,7 @@ class PostgresRing:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed` on a separate thread after each write, and after each reconnection
-        because writes may have been missed. With a pool, nothing is called."""
+        because writes may have been missed. With a pool, `changed` is never called."""
         push = _PostgresPush(self._connect, self._channel, changed)
         if self._has_push:
             push.start()

@@ -114,17 +114,18 @@ class RedisClient(Protocol):
 
 
 class RedisRing:
-    """A ring in Redis 7.0 or later: one hash, compared and replaced by a script, which Redis runs
-    alone. Only a primary is read. Needs the permissions of a member in the README of
-    @sealring/redis; a reader needs no write access, but `info`, `type`, `hstrlen`, `hmget`,
-    `eval_ro`. If the user may subscribe, the process is notified of writes at once.
+    """A ring in Redis 7.0 or later: one hash, which a script compares and replaces. While the
+    script runs, Redis runs no other command. Only a primary is read. Needs the permissions that the
+    README of @sealring/redis lists for a member; a reader needs no write access, only `info`,
+    `type`, `hstrlen`, `hmget` and `eval_ro`. If the user may subscribe, the process is notified of
+    writes at once.
 
     Args:
         client: a `redis.Redis` of one server, with a socket timeout; you own it.
         url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         key: where the ring is; 1 to 512 characters.
-        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
-            0.01 to 60.
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option, but does not show
     the URL.

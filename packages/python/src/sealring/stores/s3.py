@@ -97,20 +97,20 @@ class _Object(NamedTuple):
 
 class S3Ring:
     """A ring in one object, created with `If-None-Match` and replaced with `If-Match`. Needs
-    `s3:GetObject` and, for a member, `s3:PutObject` on it, and `s3:ListBucket` on the bucket:
-    otherwise S3 answers 403 for a ring that does not exist yet.
+    `s3:GetObject` and, for a member, `s3:PutObject` on it, and `s3:ListBucket` on the bucket,
+    because S3 otherwise answers 403 for a ring that does not exist yet.
 
     Args:
         bucket: the bucket's name, or the alias or ARN of an access point in one Region.
         key: the object's key; 1 to 1 024 characters.
-        client: a boto3 `s3` client, made with one attempt; you own it. By default the store
-            creates one, with credentials and region by boto3's default chain.
-        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
-            0.01 to 60.
+        client: a boto3 `s3` client, configured for one attempt per call; you own it. By default the
+            store creates one, with the credentials and the region from boto3's default chain.
+        call_timeout_seconds: timeout of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
         server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's
             setting.
-        sse_kms_key_id: the KMS key for that.
+        sse_kms_key_id: the KMS key for `aws:kms` and `aws:kms:dsse`.
 
     A wrong option raises TypeError or ValueError; the message names the option.
     """

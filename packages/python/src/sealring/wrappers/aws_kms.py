@@ -50,13 +50,14 @@ class KmsClient(Protocol):
 
 
 class AwsKmsKeyWrapper:
-    """The same as `awsKmsKeyWrapper` of @sealring/aws-kms: either unwraps what the other wrapped,
-    under the same encryption context. Needs `kms:Decrypt` on the key and, for a member,
+    """The counterpart of `awsKmsKeyWrapper` of @sealring/aws-kms: each unwraps what the other
+    wrapped, under the same encryption context. Needs `kms:Decrypt` on the key and, for a member,
     `kms:GenerateDataKey` and `kms:Encrypt`.
 
-    A wrapped key never chooses which KMS key is called: one that names neither the key of `key_id`
-    nor one of `also_unwrap` is refused before any call. If `key_id` is an alias, only the answer
-    shows which key it means; that key must be the one that the wrapped key names.
+    A wrapped key never chooses which KMS key is called: a wrapped key that names neither the key of
+    `key_id` nor a key in `also_unwrap` is refused before any call. If `key_id` is an alias, only
+    the answer from KMS shows which key it means; that key must be the one that the wrapped key
+    names.
 
     Args:
         key_id: a key ARN, a key id, an alias ARN or `alias/...`.
@@ -65,7 +66,7 @@ class AwsKmsKeyWrapper:
             comes from that chain unless `key_id` is an ARN.
         also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
             to 64.
-        multi_region: whether wrapped keys made by any replica are unwrapped; only for an `mrk-` key
+        multi_region: whether to unwrap wrapped keys that any replica made; only for an `mrk-` key
             or an alias.
         call_timeout_seconds: timeout of the client that the wrapper creates, for connecting and for
             reading; 0.01 to 60.

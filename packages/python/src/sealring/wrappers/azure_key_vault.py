@@ -123,16 +123,17 @@ class _Answer(NamedTuple):
 
 
 class AzureKeyVaultKeyWrapper:
-    """The same as `azureKeyVaultKeyWrapper` of @sealring/azure-key-vault: either unwraps what the
-    other wrapped. Needs the key operations `unwrapKey` and, for a member, `wrapKey` and `get`, and
-    `sign` on the signing key.
+    """The counterpart of `azureKeyVaultKeyWrapper` of @sealring/azure-key-vault: each unwraps what
+    the other wrapped. Needs the key operations `unwrapKey` and, for a member, `wrapKey` and `get`,
+    and `sign` on the signing key.
 
     A wrapped key records the exact version that made it. It never chooses which vault or key is
-    called: one that is neither of `key_id` nor of `also_unwrap` is refused before any call.
+    called: a wrapped key that belongs to neither `key_id` nor `also_unwrap` is refused before any
+    call.
 
-    **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a
-    data key that they chose. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
-    a reader needs the latter.
+    **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a data
+    key that they chose. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`; a
+    reader needs only `sign_public_keys`.
 
     Args:
         key_id: `https://VAULT/keys/NAME`, whose current version is used, or one version of it.
@@ -142,10 +143,10 @@ class AzureKeyVaultKeyWrapper:
         algorithm: `RSA-OAEP-256`, or `A256KW` for an oct-HSM key.
         also_unwrap: replaced keys of the same algorithm; 0 to 64.
         sign_key_id: one version of an EC key on P-256, which signs ring entries.
-        sign_public_keys: pinned public halves as JSON Web Keys: an entry that any of them signed is
+        sign_public_keys: pinned public keys as JSON Web Keys; a signature by any of these keys is
             accepted; 1 to 16. `fetch_sign_public_keys` gets them.
-        call_timeout_seconds: of the clients that the wrapper creates, for connecting and for
-            reading; 0.01 to 60.
+        call_timeout_seconds: timeout of the clients that the wrapper creates, for connecting and
+            for reading; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option.
     """
@@ -265,7 +266,7 @@ class AzureKeyVaultKeyWrapper:
         clients: ClientOf | None = None,
         call_timeout_seconds: float = 5,
     ) -> list[dict[str, str]]:
-        """The public halves of signing keys, to be pinned. Raises KeyWrapperError for a failure."""
+        """The public keys of signing keys, to be pinned. Raises KeyWrapperError for a failure."""
         vaults = _Vaults(credential, clients, call_timeout_seconds)
         sequence(_OWNER, "sign_key_ids", sign_key_ids)
         found = []
@@ -284,7 +285,8 @@ class AzureKeyVaultKeyWrapper:
             is_right = isinstance(told, dict) and key.is_of(told.get("kid"))
             if not is_right or _public_key(jwk) is None:
                 raise _corrupt(
-                    "sign", "the vault answered with a key other than the requested one, on P-256"
+                    "sign",
+                    "the answer of the vault is not a P-256 key with the requested identifier",
                 )
             found.append({"kty": "EC", **jwk})
         return found

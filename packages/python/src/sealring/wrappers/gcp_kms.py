@@ -65,7 +65,8 @@ ERROR_TABLE: dict[str, _Row] = {
         "disabled",
         "the key version is not enabled, or Cloud KMS is disabled",
     ),
-    # For an unwrap: the context is another one, or the ciphertext is another key's or was changed.
+    # For an unwrap: the context differs, or the ciphertext was made with another key or was
+    # changed.
     "INVALID_ARGUMENT": ("corrupt", None),
     **rows(
         ("unavailable", None),
@@ -105,14 +106,14 @@ class GcpKmsClient(Protocol):
 
 
 class GcpKmsKeyWrapper:
-    """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either unwraps what the other wrapped.
-    The context is the additional authenticated data. Every byte string is sent with its CRC32C, and
-    the CRC32C of every answer is verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the
-    key and, for a member, `useToEncrypt`.
+    """The counterpart of `gcpKmsKeyWrapper` of @sealring/gcp-kms: each unwraps what the other
+    wrapped. The context is the additional authenticated data. Every byte string is sent with its
+    CRC32C, and the CRC32C of every answer is verified. Needs
+    `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a member, `useToEncrypt`.
 
-    A wrapped key never chooses which key is called: one that names a version of neither `key_id`
-    nor a key in `also_unwrap` is refused before any call. A wrapped key ends with an HMAC under the
-    data key. The HMAC binds the name of the version, which Decrypt does not check.
+    A wrapped key never chooses which key is called: a wrapped key that names a version of neither
+    `key_id` nor a key in `also_unwrap` is refused before any call. A wrapped key ends with an HMAC
+    under the data key. The HMAC binds the name of the version, which Decrypt does not check.
 
     Args:
         key_id: the resource name of the key, without a version.

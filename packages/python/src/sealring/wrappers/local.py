@@ -29,7 +29,7 @@ _WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES
 
 
 class LocalKeyWrapper:
-    """The same as `localKeyWrapper` of @sealring/core: either unwraps what the other wrapped.
+    """The counterpart of `localKeyWrapper` of @sealring/core: each unwraps what the other wrapped.
 
     A wrapped key has 60 bytes: nonce (12), ciphertext (32) and tag (16) of AES-256-GCM, under a key
     derived from the master key with HKDF-SHA256 (RFC 5869). The context, the provider and the key

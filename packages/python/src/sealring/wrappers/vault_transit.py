@@ -46,7 +46,7 @@ _address = matches(
     r"https://[^\s/?#@]+(?:/[^\s?#@]*)?|http://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?/?"
 )
 
-_IGNORED = "this server ignores associated_data: Vault 1.13 or later is needed, or OpenBao"
+_IGNORED = "this server ignores associated_data: Vault 1.13 or later, or OpenBao, is required"
 _KEY_TYPE = "the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
@@ -89,7 +89,10 @@ _STATUSES: dict[int, _Row] = {
     501: ("unavailable", "Vault is not initialized"),
     503: ("unavailable", "Vault is sealed, or has no active node"),
 }
-_REDIRECTED = "a redirect is not followed: let nodes forward, or give the address of the active one"
+_REDIRECTED = (
+    "redirects from standby nodes are not followed: enable request forwarding, or set the address "
+    "of the active node"
+)
 
 
 class VaultAdapter(Protocol):
@@ -118,12 +121,12 @@ class _Answer(NamedTuple):
 
 
 class VaultTransitKeyWrapper:
-    """The same as `vaultTransitKeyWrapper` of @sealring/vault-transit: either unwraps what the
+    """The counterpart of `vaultTransitKeyWrapper` of @sealring/vault-transit: each unwraps what the
     other wrapped. The context is the associated data. Needs `update` on `decrypt/KEY` and, for a
     member, on `encrypt/KEY`.
 
-    A wrapped key never chooses which key is called: one that names neither the configured key nor
-    one of `also_unwrap`, or is not in the canonical form, is refused before any call.
+    A wrapped key never chooses which key is called: a wrapped key that names neither the configured
+    key nor a key in `also_unwrap`, or is not in the canonical form, is refused before any call.
 
     Args:
         address: the address of Vault or OpenBao: an `https://` URL, or an `http://` URL of this
@@ -220,7 +223,7 @@ class VaultTransitKeyWrapper:
         ciphertext = wrapped.wrapped.decode("latin-1")
         named = _key_version(wrapped.key_id)
         if named is None or _version_of(ciphertext) != named["version"]:
-            raise _corrupt("the ciphertext of the wrapped key is not of the version that it names")
+            raise _corrupt("the wrapped key is not a ciphertext of the key version that it names")
         answer = self._decrypt(key, ciphertext, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -384,7 +387,7 @@ def _own_client(address: object, token: str | None, timeout: float) -> VaultClie
     # No message contains the text of the address, which can hold a password.
     if _address(text(_OWNER, "address", address, 2_048)) is None:
         raise ValueError(
-            f"{_OWNER}: address must be an https:// URL, or an http:// one of loopback"
+            f"{_OWNER}: address must be an https:// URL, or an http:// URL of this machine"
         )
     import hvac  # noqa: PLC0415 - the extra `vault`.
 
