@@ -8,7 +8,7 @@ const HEADLINE_BYTES = 358;
 export const SIZES: readonly number[] = [64, HEADLINE_BYTES, 4_096, 49_152];
 /** The module of the interpreter that represents the MCP Python SDK. */
 export const PYTHON_SDK = { package: 'mcp', version: '2.3.0' } as const;
-const PYTHON_NOTE = 'the AES-GCM codec of the MCP Python SDK, on Python: for orientation';
+const PYTHON_NOTE = 'the AES-GCM codec of the MCP Python SDK, running on Python: for information only';
 
 /** The highest ratio to a floor. */
 const LIMITS: Readonly<Record<string, Readonly<Record<Cost['operation'], number>>>> = {

@@ -1,4 +1,4 @@
-"""The codec of the MCP Python SDK, for orientation: answers turns as `worker.ts` does."""
+"""The codec of the MCP Python SDK, for information only: answers turns as `worker.ts` does."""
 
 import json
 import secrets

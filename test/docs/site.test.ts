@@ -55,7 +55,7 @@ describe('the site', () => {
     expect(built).toMatchObject({ code: 0 });
   });
 
-  test('replaces a folder only if this command wrote it', async () => {
+  test('a build replaces a folder only if an earlier build wrote it', async () => {
     expect(existsSync(join(site, '.sealring-site'))).toBe(true);
     const own = join(site, 'own');
     mkdirSync(own);

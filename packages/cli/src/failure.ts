@@ -23,7 +23,7 @@ export type FailureCode =
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: FailureCode;
-  /** Address of the documentation on this failure. */
+  /** URL of the documentation for this failure. */
   readonly help: string;
 
   constructor(code: FailureCode, message: string, help: string = FAILURES) {

@@ -21,7 +21,7 @@ export interface ConformanceReport {
   readonly target: string;
   /** The contract that was checked. */
   readonly suite: SuiteName;
-  /** Whether no MUST failed among the requirements that were checked. */
+  /** Whether every checked MUST requirement passed or did not apply. */
   readonly passed: boolean;
   /**
    * One result for each checked requirement, in the order of the checks. If the program of a target does not start, the

@@ -34,7 +34,7 @@ export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
 /** The definition of a suite: the requirements of a contract, and their checks. */
 export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly name: SuiteName;
-  /** The noun in the function names: `KeyWrapper` in `runKeyWrapperConformance`. */
+  /** The part of the function names that differs between suites: `KeyWrapper` in `runKeyWrapperConformance`. */
   readonly title: string;
   readonly noun: string;
   readonly requirements: RequirementTable;

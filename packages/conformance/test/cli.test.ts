@@ -331,7 +331,7 @@ describe('a target', () => {
   test('a failure to close the target is printed as a note, and does not change the result', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
+    expect(stderr).toMatch(/^note: closing the target failed: RangeError at close-fails\.mjs:5 was thrown$/m);
     expect(stderr).not.toContain('secret');
   });
 

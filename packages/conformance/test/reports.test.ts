@@ -178,7 +178,7 @@ test('the common cause of several findings is shown once, with their ids', () =>
   expect(shown).toContain('Same:   X-WARNS, X-FAILS, X-APART, X-LATER');
 });
 
-test('a shell parses a command that repeats a requirement into the original arguments', () => {
+test('a shell splits the command that repeats a requirement back into the original arguments', () => {
   const record: RunRecord = { ...recordOf(), command: ['npx', 'x', 'a b', "it's", '$HOME', '`x`', 'plain/path.js'] };
   expect(repeatOf(record, 'X-1')).toBe("npx x 'a b' 'it'\\''s' '$HOME' '`x`' plain/path.js --only X-1 --seed 7");
 });

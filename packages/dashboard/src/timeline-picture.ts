@@ -49,10 +49,10 @@ const NARROW: Layout = {
 };
 const BAR = 16;
 const AXIS = 26;
-/** Half the width of a label of the axis. */
+/** Half the width of an axis label. */
 const TICK = 34;
 const HOUR_MS = 3_600_000;
-/** Distances between the lines of the axis, in hours. */
+/** Possible intervals between axis lines, in hours. */
 const STEPS = [1, 2, 3, 6, 12, 24, 48, 96, 168];
 
 /** The phases of every key on one time axis, with a line for the current time. The style sheet shows one of two layouts. */
@@ -103,7 +103,7 @@ function instantOf(ms: number): string {
   return instant(new Date(ms));
 }
 
-/** Times of the axis: whole steps in UTC, few enough that their labels do not overlap. */
+/** The times on the axis: whole steps in UTC, few enough that their labels do not overlap. */
 function axisTimes(from: number, to: number, mostLines: number): readonly number[] {
   const step = (STEPS.find((hours) => (to - from) / (hours * HOUR_MS) <= mostLines) ?? 336) * HOUR_MS;
   const first = Math.ceil(from / step) * step;

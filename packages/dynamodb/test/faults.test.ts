@@ -41,7 +41,7 @@ describe('the DynamoDB SDK against a local server', () => {
     ['ConditionalCheckFailedException', 400],
     ['TransactionConflictException', 400],
     ['ReplicatedWriteConflictException', 400],
-  ])('%s to a write is a conflict, and is not retried', async (name, status) => {
+  ])('%s in answer to a write is a conflict, and the write is not retried', async (name, status) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, name));
     for (const expected of [undefined, 'x']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);

@@ -26,14 +26,14 @@ describe('CRC32C', () => {
   test.each([
     ['text, as the SDK decodes it', { value: '3808858755' }, true],
     ['a number', { value: 3808858755 }, true],
-    ['another', { value: '3808858756' }, false],
+    ['another number, as text', { value: '3808858756' }, false],
     ['text with a sign', { value: '+3808858755' }, false],
     ['text with white space', { value: ' 3808858755' }, false],
     ['hexadecimal text', { value: '0xe3069283' }, false],
     ['nothing', null, false],
     ['an empty object', {}, false],
     ['a bare number', 3808858755, false],
-  ])('matches a checksum that is %s: %j: %s', (_, checksum, holds) => {
+  ])('the check of a checksum that is %s (%j) returns %s', (_, checksum, holds) => {
     expect(checksumHolds(Buffer.from('123456789'), checksum)).toBe(holds);
   });
 

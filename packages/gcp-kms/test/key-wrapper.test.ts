@@ -133,13 +133,13 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
   });
 
   test.each([
-    ['the key ring', (name: string) => name.replace('/keyRings/mcp/', '/keyRings/other/')],
-    ['the project', (name: string) => name.replace('fake-project', 'other-project')],
-    ['the key, by a suffix', (name: string) => name.replace('/cryptoKeyVersions', '0/cryptoKeyVersions')],
-    ['the version, which is left out', (name: string) => name.replace(/\/cryptoKeyVersions.*/, '')],
-    ['the version, which has two', (name: string) => `${name}/cryptoKeyVersions/1`],
+    ['another key ring', (name: string) => name.replace('/keyRings/mcp/', '/keyRings/other/')],
+    ['another project', (name: string) => name.replace('fake-project', 'other-project')],
+    ['a digit added to the key', (name: string) => name.replace('/cryptoKeyVersions', '0/cryptoKeyVersions')],
+    ['no version', (name: string) => name.replace(/\/cryptoKeyVersions.*/, '')],
+    ['two versions', (name: string) => `${name}/cryptoKeyVersions/1`],
     ['a line feed at the end', (name: string) => `${name}\n`],
-  ])('contract 3: a wrapped key whose name has another %s is corrupt, and no call is made', async (_, change) => {
+  ])('contract 3: a wrapped key whose name has %s is corrupt, and no call is made', async (_, change) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;

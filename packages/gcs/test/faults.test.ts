@@ -71,7 +71,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     [412, 'conditionNotMet'],
     [409, 'conflict'],
     [412, 'novelty'],
-  ])('%i %s to a write is a conflict, and is not retried', async (status, reason) => {
+  ])('%i %s in answer to a write is a conflict, and the write is not retried', async (status, reason) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, reason));
     for (const expected of [undefined, '1']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -99,7 +99,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     ['409 conflict', 409, 'conflict', 'unavailable'],
     ['notFound under another status', 400, 'notFound', 'unavailable'],
     ['an unknown refusal', 403, 'novelty', 'denied'],
-  ] as const)('%s to a read is never absent, and is not retried (F9)', async (_, status, reason, kind) => {
+  ] as const)('%s in answer to a read never means absent, and is not retried (F9)', async (_, status, reason, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, reason));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(asked(stub)).toEqual(['media']);
@@ -169,9 +169,9 @@ describe('the Cloud Storage SDK against a local server', () => {
   });
 
   test.each([
-    ['with a length', { 'content-length': `${2 ** 30}` }],
-    ['without a length', {}],
-  ])('a body over the limit %s is too large, and the connection is closed (F23)', async (_, headers) => {
+    ['with Content-Length', { 'content-length': `${2 ** 30}` }],
+    ['without Content-Length', {}],
+  ])('a body over the limit, %s, is rejected as too large, and the connection is closed (F23)', async (_, headers) => {
     let sent = 0;
     const { stub, ring } = await stubbed((__, response) => {
       response.writeHead(200, { ...generation(), ...headers });

@@ -12,7 +12,7 @@ import { recordSpan } from './traces.ts';
 /** The label of a ring without a name. */
 export const DEFAULT_RING_NAME = 'default';
 const OWNER = 'createOpenTelemetryBridge';
-/** Maximum number of rings of a process: each ring adds a set of labels. */
+/** Maximum number of rings that can be observed at once: each ring adds a set of labels. */
 const MAX_OBSERVED = 64;
 const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 

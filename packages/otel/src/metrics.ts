@@ -68,7 +68,7 @@ export function createRecorders(meter: Meter): Recorders {
     conflict: ringCounter(
       'sealring.ring.conflicts',
       '{conflict}',
-      'Writes of the ring that lost to the write of another member',
+      'Ring writes that lost to a write by another member',
       [{}],
     ),
     healed: ringCounter(

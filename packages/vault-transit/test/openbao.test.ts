@@ -193,7 +193,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     }
   });
 
-  test('a mount of another engine, which would store what it is sent, is corrupt, with a hint', async () => {
+  test('a call to the kv engine, which stores what it is sent, fails as corrupt, with a hint', async () => {
     const mount = `kv-${randomUUID()}`;
     await operate('POST', `sys/mounts/${mount}`, { type: 'kv' });
     await expect(wrapperFor('any', { mount }).wrap(sampleKey(), { context })).rejects.toMatchObject({

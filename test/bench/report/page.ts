@@ -97,7 +97,7 @@ const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'fleet-costs':
     'This part counts the calls to the KMS and to the store that are caused by tokens, by one member in a day, by one start, and by many starts at once.',
   growth:
-    "This part measures rings with more keys, tokens from more processes, and the heap over many tokens. Each other process has its own salt, so the first token from each process requires the derivation of a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested garbage collection.",
+    "This part measures rings with more keys, tokens from more processes, and the heap over many tokens. Each other process has its own salt, so the first token from each process requires the derivation of a key. A *warm unseal* uses a salt that was in use a moment before. To compare a *next* unseal with the bare cipher, its time as a multiple of a warm unseal is divided by the time of the bare cipher with as many keys, as a multiple of its time with one key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested garbage collection.",
   steadiness:
     'A server with an emulated AWS KMS and a local Redis gets requests at a fixed rate. Each request is sent when it is due, whatever happened to earlier requests, and its latency is measured from that time. Each disturbance comes between two quiet phases.',
   instructions:

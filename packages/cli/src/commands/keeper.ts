@@ -45,7 +45,7 @@ export function addKeeperCommand(program: Command): void {
   addCommonOptions(
     program
       .command('keeper')
-      .summary('keep the ring while no server runs')
+      .summary('keep the ring while no server is running')
       .description('Runs a member that rotates and repairs the ring, and serves no requests.')
       .option('--once', 'do what is due, then exit')
       .option(

@@ -34,7 +34,7 @@ export async function checkRing(
       error(
         'ring-corrupt',
         `servers reject the stored document: ${ring.refusal}`,
-        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member runs, use sealring import, or restore an older version (docs/terraform.md, "The drill").',
+        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member is running, use sealring import, or restore an older version (docs/terraform.md, "The drill").',
       ),
     ];
   }
@@ -180,7 +180,7 @@ function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[]
       error(
         'ring-unauthentic',
         `servers cannot start on the stored ring: ${store.detail}`,
-        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member runs, use sealring import, or a new ring name.',
+        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member is running, use sealring import, or a new ring name.',
       ),
     ];
   }

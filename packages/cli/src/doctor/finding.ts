@@ -7,7 +7,7 @@ export type Severity = 'ok' | 'info' | 'warning' | 'error';
 
 /** The result of one check. */
 export interface Finding {
-  /** A stable name for scripts: `kms-denied`, `clock`. */
+  /** A stable name for scripts, such as `kms-denied` or `clock`. */
   readonly id: string;
   /** The severity. */
   readonly severity: Severity;
@@ -19,7 +19,7 @@ export interface Finding {
 
 /** The results of all checks. */
 export interface DoctorReport {
-  /** Whether no finding is an error. */
+  /** True if no finding is an error. */
   readonly healthy: boolean;
   /** The name of the ring. */
   readonly ring: string;

@@ -28,7 +28,7 @@ export interface Exchange {
   readonly hop: Hop;
 }
 
-/** The upstream server did not answer, or not completely. */
+/** The upstream server did not answer, or its answer was incomplete. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly status: 502 | 504;
@@ -55,7 +55,8 @@ export class Upstream {
 
   /**
    * Sends a request.
-   * @throws {UpstreamFailure} also from the body of the response. @throws the signal's reason when the client has disconnected.
+   * @throws {UpstreamFailure} here, or later while the body of the response is read.
+   * @throws the signal's reason when the client has disconnected.
    */
   async fetch(request: Request, { signal, hasLength, hop }: Exchange): Promise<Response> {
     signal.throwIfAborted();

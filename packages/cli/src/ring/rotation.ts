@@ -13,7 +13,7 @@ export interface Rotation {
 }
 
 export const ROTATION_REMEDY =
-  'Make sure that at least one member runs, and can use the KMS key and write the ring. Or run: sealring rotate.';
+  'Make sure that at least one running member can use the KMS key and write to the store. Or run: sealring rotate.';
 
 /** Whether the newest live key of a ring is due for rotation. */
 export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: number): Rotation {

@@ -34,9 +34,9 @@ export interface RingStatus {
 
 /** A key of the ring. */
 interface StatusKey extends RingKey {
-  /** The name as in commands, events, spans and the dashboard; tokens and the ring document have the `id`. */
+  /** The name used in commands, events, spans and the dashboard; tokens and the ring document contain the `id`. */
   readonly name: string;
-  /** The number as in the metric `sealring.ring.sealing_key.fingerprint`. */
+  /** The value that identifies the key in the metric `sealring.ring.sealing_key.fingerprint`. */
   readonly fingerprint: number;
 }
 

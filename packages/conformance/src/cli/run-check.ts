@@ -107,7 +107,7 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
     results = await tryAll(trials, wanted, quiet);
   } finally {
     const trouble = await trials.close();
-    if (trouble !== undefined) process.stderr.write(`note: closing the target: ${trouble}\n`);
+    if (trouble !== undefined) process.stderr.write(`note: closing the target failed: ${trouble}\n`);
     interruption.stop();
   }
 

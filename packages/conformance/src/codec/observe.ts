@@ -177,7 +177,7 @@ function ownValue(holder: object, name: PropertyKey): unknown {
   return Reflect.get(descriptor, 'get' in descriptor ? 'get' : 'value');
 }
 
-/** Built-ins without a global name, which many others inherit from. */
+/** Built-ins that many others inherit from, and that have no global name. */
 const INTRINSICS: Readonly<Record<string, object>> = {
   TypedArray: Reflect.getPrototypeOf(Uint8Array.prototype) ?? {},
   Iterator: Reflect.getPrototypeOf(Reflect.getPrototypeOf([].values()) ?? {}) ?? {},

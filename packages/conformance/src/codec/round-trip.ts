@@ -31,7 +31,7 @@ const PADDINGS: readonly Buffer[] = [
   ...[1, 2, 3, 8, 15, 16].map((byte) => Buffer.alloc(byte, byte)),
   ...['80', '8000', '800000', '0000', '00000003', '2020', 'ffff'].map((hex) => Buffer.from(hex, 'hex')),
 ];
-/** Lengths around the limits of blocks, padding and length fields. */
+/** The longest of the consecutive lengths that are tried, to cover the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
 /** Length of the buffer of a view, in bytes: more than codecs usually accept. */

@@ -223,7 +223,7 @@ function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: rea
   return [trial.seal(codec, one), last];
 }
 
-/** How much more often a place matches the token of the same payload than the token of the other. */
+/** How much more often the tokens match at `place` for the same payload than for different payloads. */
 function sidesAt(four: readonly Uint8Array[], place: number): number {
   const [a, b, c, d] = four.map((bytes) => bytes.at(place));
   return Number(a === c) + Number(b === d) - Number(a === d) - Number(b === c);

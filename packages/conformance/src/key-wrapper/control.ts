@@ -118,7 +118,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       // Whether it succeeds at all is the subject of WRAP-ENABLED.
       const again = await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
       const isSame = 'error' in again || wrappedKeyOf(again.value, what).keyId === wrapped?.keyId;
-      expectThat(isSame, `${what} names another version than the earlier wrapped key`);
+      expectThat(isSame, `${what} names a different version than the earlier wrapped key`);
     }
     // Up to a two-digit version, which comes before a one-digit version if versions are compared as text.
     const { rotate } = trial.control('rotate');
@@ -200,7 +200,8 @@ function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
       const answered = new Set<string>();
       const fresh = await trial.create();
       for (const asked of [keyWrapper, fresh]) {
-        expectThat(asked.owns?.(made.wrapped) ?? true, `while ${kind}, owns is not true for its own wrapped key`);
+        const isOwn = asked.owns?.(made.wrapped) ?? true;
+        expectThat(isOwn, `while ${kind}, owns did not return true for the key wrapper’s own wrapped key`);
         for (let time = 0; time < TIMES; time++) {
           const calls = trial.calls(asked, made).map(async ({ name, start }) => {
             const what = `${name} while ${kind}`;

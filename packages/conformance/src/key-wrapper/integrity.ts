@@ -116,28 +116,30 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const { dataKey } = made;
     const bad = await trial.refusedUnwraps(keyWrapper, made);
     const refused: BadUnwraps = [
-      ...bad,
-      ['of another KMS key’s', () => keyWrapper.unwrap({ ...made.wrapped, keyId: `x${made.wrapped.keyId}` }, OPTIONS)],
-      ['to wrap, aborted', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
-      ['to wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
-      ['to wrap, aborted in progress,', () => abortedInProgress((options) => keyWrapper.wrap(dataKey, options))],
+      ...bad.map(([words, start]) => [`an unwrap ${words}`, start] as const),
       [
-        'to unwrap, aborted in progress,',
-        () => abortedInProgress((options) => keyWrapper.unwrap(made.wrapped, options)),
+        'an unwrap of another KMS key’s wrapped key',
+        () => keyWrapper.unwrap({ ...made.wrapped, keyId: `x${made.wrapped.keyId}` }, OPTIONS),
       ],
-      ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
+      ['a wrap with an aborted signal', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
+      ['a wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+      ['a wrap aborted in progress', () => abortedInProgress((options) => keyWrapper.wrap(dataKey, options))],
+      ['an unwrap aborted in progress', () => abortedInProgress((options) => keyWrapper.unwrap(made.wrapped, options))],
+      ['an unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
     await trial.each(refused, async ([words, refuse]) => {
       // More refusals than most circuit breakers allow.
       await trial.each(Array.from({ length: TIMES }), async () => void (await trial.settle(refuse, words)));
       for (const { name, start } of trial.calls(keyWrapper, made)) {
-        await trial.answer(start, `after a call ${words}, ${name}`);
+        await trial.answer(start, `after ${words}, ${name}`);
       }
     });
     await trial.expectOpens(keyWrapper, made, 'a valid wrapped key, after invalid ones,');
     // Conversely, an invalid wrapped key must not unwrap because a valid one was unwrapped just before it.
-    for (const [words, start] of bad)
-      expectKind(await trial.refusal(start, words), 'corrupt', `after a valid one, ${words}`);
+    for (const [words, start] of bad) {
+      const what = `after a valid unwrap, unwrap ${words}`;
+      expectKind(await trial.refusal(start, what), 'corrupt', what);
+    }
   },
 };
 

@@ -145,7 +145,7 @@ function otherPlaces(keyId: string): readonly string[] {
     .flatMap((part, i) => (/^[a-z]\w*-\w|^$/i.test(part) ? [] : [parts.with(i, `${part}q`).join('/')]));
 }
 
-/** Other spellings of a name that an adapter may accept: with a prefix, or with a different beginning. */
+/** Variants of a name, which an adapter may accept: with a prefix, another first character or a separator replaced. */
 function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];

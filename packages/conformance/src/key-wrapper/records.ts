@@ -203,7 +203,7 @@ async function ownDates(trial: KeyWrapperTrial): Promise<void> {
   expectThat(isLater, 'onServiceDate received the date of an earlier answer');
 }
 
-/** Number of data keys that two KMS keys wrap. */
+/** Number of data keys that each of two KMS keys wraps. */
 const BOTH_WRAP = 8;
 
 /**

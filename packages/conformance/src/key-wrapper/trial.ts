@@ -186,7 +186,7 @@ export class KeyWrapperTrial extends Trial {
     return generatedOf(answer, keyWrapper);
   }
 
-  /** A wrapped key of wrap, and one of generate if generate works; WRAP-GENERATE checks whether it does. */
+  /** A wrapped key from wrap, and one from generate if generate works; WRAP-GENERATE checks whether it does. */
   async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
     const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
     if (!(await this.#generates(keyWrapper))) return [wrapped];
@@ -194,7 +194,7 @@ export class KeyWrapperTrial extends Trial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same wrapped keys, each on a separate instance that has unwrapped it once. */
+  /** Like {@link makeEach}, with a separate instance for each wrapped key, which made it and has unwrapped it once. */
   async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);

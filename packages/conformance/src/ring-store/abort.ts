@@ -140,7 +140,7 @@ export const ABORT_CHECKS: RingStoreChecks = {
     const calls: readonly (readonly [what: string, signal: AbortSignal, call: () => unknown])[] = [
       ['a read', signal, () => store.read({ signal })],
       ['a write', signal, () => store.write('two', { expected: revision, signal })],
-      ['a write that lost', signal, () => store.write('three', { expected: undefined, signal })],
+      ['a write that conflicts', signal, () => store.write('three', { expected: undefined, signal })],
       ['an aborted read', controller.signal, () => store.read({ signal: controller.signal })],
     ];
     for (const [what, of, call] of calls) {

@@ -7,7 +7,7 @@ const TIMED = 5;
 const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
 /** Moments for a fast store, counted in turns of the event loop. */
 const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
-/** At least two items; a caller that requests more gets more. */
+/** As many stores as the caller requests, two or more. The type names four, so that callers can destructure them. */
 export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
 export type Moment = (began: number) => Promise<void>;
 

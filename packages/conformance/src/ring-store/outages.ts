@@ -56,7 +56,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     // There is an earlier document, with which the store must not answer.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
-    // The store must not answer with what it learned from a write that lost.
+    // The store must not answer with what it learned from a write conflict.
     await trial.expectConflict(loser, undefined, 'a write that would create the ring');
     // This read fills a cache, from which the store must not answer while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
@@ -67,7 +67,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       ['a read', (signal) => store.read({ signal, onServiceDate })],
       ['a second read', (signal) => store.read({ signal })],
       ['a first read', (signal) => unused.read({ signal })],
-      ['a read after a write that lost', (signal) => loser.read({ signal })],
+      ['a read after a write conflict', (signal) => loser.read({ signal })],
       ['a read of an absent ring', (signal) => absent.read({ signal })],
       ['a write', (signal) => store.write('two', { expected: revision, signal, onServiceDate })],
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],

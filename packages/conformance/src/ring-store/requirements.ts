@@ -103,7 +103,10 @@ export const RING_STORE_TABLE: RequirementTable = {
     DURABLE,
   ),
   'RING-READ-MONOTONE': should('On one connection, a later read never returns an earlier version.', KIT),
-  'RING-LOSER-NEVER-APPEARS': must('No read ever returns the document of a write that lost.', SWAP),
+  'RING-LOSER-NEVER-APPEARS': must(
+    'No read ever returns the document of a write that was refused with a conflict.',
+    SWAP,
+  ),
   'RING-PARALLEL-READS': must('Many concurrent reads all return the ring.'),
   'RING-ABORTED': must('A call with an aborted signal rejects as unavailable and writes nothing.', SIGNAL),
   'RING-ABORT-READ': must(

@@ -146,7 +146,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       await trial.answer(() => going.end(), 'the end of a watcher after its store was closed');
     } else going.end();
     elsewhere.end();
-    // Through a pipe, the end of a watcher reaches the program after calls that were already sent.
+    // Through a pipe, the program can still report a change before it learns that the watcher has ended.
     const isLate = !(THROUGH_PIPE in trial.target) && brief.some(({ watcher }) => watcher.heard > 0);
     expectThat(!isLate, 'a watcher that ended right after a write was called later');
     const thrown = describeThrown(failures[0]);

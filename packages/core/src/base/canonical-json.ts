@@ -31,7 +31,8 @@ export interface CanonicalJsonOptions {
  * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
  * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys in the order of their code points, floats as
  * Python prints them. A safe integer prints as an integer, every other number as a float. What `JSON.parse` has lost
- * (`1.0`, integers beyond 2^53, the sign of `-0`) cannot be recovered, so such values do not match across languages.
+ * (the `.0` of `1.0` and `-0.0`, digits of integers beyond 2^53) cannot be recovered, so such values do not match across
+ * languages.
  *
  * The value is serialized as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *

@@ -13,7 +13,7 @@ export function optionRangeError(text: string): RangeError {
   return Object.defineProperty(new RangeError(text), 'code', { value: REFUSED_OPTION });
 }
 
-/** Shows a wrong value in an error message: its type, or the value itself if it cannot be a secret. */
+/** Describes an invalid value for an error message: its type, or the value itself if it cannot be a secret. */
 export function show(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'undefined') return String(value);
@@ -24,8 +24,8 @@ export function show(value: unknown): string {
 }
 
 /**
- * Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never use it for a value that
- * may be a secret.
+ * Formats an invalid string for an error message: in quotes, and only its first 120 characters. Never use it for a
+ * value that may be a secret.
  */
 export function quote(text: string): string {
   return JSON.stringify(text.slice(0, 120));

@@ -41,7 +41,7 @@ export class InvalidRequestState extends Error {
   readonly code = 'ERR_INVALID_REQUEST_STATE';
   /** For logs and metrics; never for the client. */
   readonly reason: InvalidReason;
-  /** Address of the documentation on this reason. For logs only, like the reason. */
+  /** URL of the documentation for this reason. For logs only, like the reason. */
   readonly help: string;
 
   constructor(reason: InvalidReason) {

@@ -45,7 +45,7 @@ export function kindOfNamed<Kind extends string>(
 
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
-/** The address of a section of the documentation on errors: the page, and the anchor of the title. */
+/** The URL of the section with this title in the documentation of errors: the page, with the anchor of the title. */
 export function sectionOn(title: string): string {
   const anchor = title
     .toLowerCase()
@@ -76,7 +76,7 @@ export class SealUnavailableError extends Error {
   readonly code = 'ERR_SEAL_UNAVAILABLE';
   /** The reason, as it follows `cannot seal: ` in the message. */
   readonly reason: SealUnavailableReason;
-  /** Address of the documentation on this reason. */
+  /** URL of the documentation for this reason. */
   readonly help: string;
 
   constructor(reason: SealUnavailableReason) {
@@ -94,7 +94,7 @@ export class SealUnavailableError extends Error {
 export class CodecClosedError extends Error {
   override readonly name = 'CodecClosedError';
   readonly code = 'ERR_CODEC_CLOSED';
-  /** Address of the documentation on this error. */
+  /** URL of the documentation for this error. */
   readonly help: string = sectionOn('CodecClosedError');
 
   constructor() {

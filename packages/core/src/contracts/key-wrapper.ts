@@ -58,7 +58,7 @@ export class KeyWrapperError extends Error {
   readonly kind: KeyWrapperErrorKind;
   /** The redacted answer of the service. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
-  /** Address of the documentation on this kind. */
+  /** URL of the documentation for this kind of error. */
   readonly help: string;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {

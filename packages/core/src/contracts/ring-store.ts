@@ -63,7 +63,7 @@ export interface RingStore {
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
   readonly code = 'ERR_RING_CONFLICT';
-  /** Address of the documentation on this error. */
+  /** URL of the documentation for this error. */
   readonly help: string = sectionOn('RingConflictError');
 
   constructor() {
@@ -106,7 +106,7 @@ export class RingStoreError extends Error {
   readonly serviceCode: string | undefined;
   /** The {@link RingStore.location} of the store, if a start failed with this error. */
   readonly location: string | undefined;
-  /** Address of the documentation on this kind. */
+  /** URL of the documentation for this kind of error. */
   readonly help: string;
 
   constructor(

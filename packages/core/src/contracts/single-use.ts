@@ -44,7 +44,7 @@ export class SingleUseStoreError extends Error {
   readonly detail: string;
   /** The vendor's code, if the store lists it. */
   readonly serviceCode: string | undefined;
-  /** Address of the documentation on this kind. */
+  /** URL of the documentation for this kind of error. */
   readonly help: string;
 
   constructor(

@@ -76,8 +76,8 @@ export class RingClock {
   }
 
   /**
-   * Accepts the present time of the clock, for a member that knows no other time yet. Returns true if the clock had
-   * stepped.
+   * Accepts the clock's current time, for a member that does not know any other time yet. Returns true if the clock
+   * had stepped.
    */
   startAgain(now: Moment): boolean {
     this.timeMs(now);

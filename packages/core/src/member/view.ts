@@ -188,10 +188,10 @@ export class RingView {
   }
 
   /**
-   * The time, by the monotonic clock, from which this member seals with a newly read key. A planned key that becomes
-   * active soon was written late if this member has read the ring without a gap or tried to publish the key. This
-   * member then seals with it only after the other members can also have read it. The times of emergency keys show that
-   * they are not planned.
+   * The time, by the monotonic clock, from which this member seals with a newly read key. If this member has read the
+   * ring without a gap, or has tried to publish the key itself, a planned key that becomes active soon must have been
+   * written late. This member then waits until the other members have had time to read the key. It does not wait for
+   * emergency keys, whose times show that they are not planned.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;

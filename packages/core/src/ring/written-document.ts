@@ -198,7 +198,7 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
   const isSparing = spared >= MOST_SPARED;
   const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? undefined : theirs?.vouchers);
-  // An entry that was removed from the store is put back.
+  // Vouchers by the ancestors are added again if they were removed from the store.
   const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
   const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
   const all = isSparing ? known : vouchersBy(ring, key, ancestral, known);

@@ -36,7 +36,7 @@ describe('a property of a foreign object', () => {
     },
   );
 
-  test('a property is not read by a getter, own or inherited, nor from a proxy, even behind an object (F33)', () => {
+  test('a property is never read through a getter or a proxy, in the object or in its prototype chain (F33)', () => {
     const own = {
       get name(): string {
         return throws();

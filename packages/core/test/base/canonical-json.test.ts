@@ -190,7 +190,7 @@ describe('properties', () => {
     );
   });
 
-  test('unsorted output parses back to the value with its members in their order', () => {
+  test('unsorted output parses back to the value, with its members in their original order', () => {
     fc.assert(
       fc.property(json, (value) => {
         expect(JSON.stringify(JSON.parse(canonicalJson(value)))).toBe(JSON.stringify(value));

@@ -31,7 +31,7 @@ describe('the moment of a token (F13)', () => {
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
   });
 
-  test('an unseal reads the monotonic clock once for each millisecond of the wall clock', () => {
+  test('unseals read the monotonic clock at most once per millisecond of the wall clock', () => {
     const { wall, steady } = shown(1_795_000_000_000, 100);
     momentOf(systemClock);
     steady.mockReturnValue(100.9);

@@ -177,7 +177,7 @@ describe('a start on a ring', () => {
     expect(entries.map(({ vouchers }) => Array.from(vouchers.keys()))).toEqual([[ended?.id]]);
   });
 
-  test('a start with create never is refused at once if all keys have expired, and nothing is written', async () => {
+  test('a start with create: never is refused at once if all keys have expired, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);

@@ -60,5 +60,5 @@ test('the details of problems name the service, the key and the number of keys',
   const clock = { trouble: () => undefined, disputedBy: () => 'kms' };
   const parts = { role: 'reader', view, sync: { repairs }, writer: { isDead: false, keyCount: 50 }, clock };
   const details = problemsOf(parts as unknown as Parameters<typeof problemsOf>[0], now).map(({ detail }) => detail);
-  expect(details).toEqual([/the kms/, new RegExp(two.id), /50 of 64/].map((part) => expect.stringMatching(part)));
+  expect(details).toEqual([/the KMS/, new RegExp(two.id), /50 of 64/].map((part) => expect.stringMatching(part)));
 });

@@ -73,7 +73,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing(members);
   });
 
-  test('a document whose keys have all expired is refused under create never, and left unchanged', async () => {
+  test('a document whose keys have all expired is refused with create: never, and left unchanged', async () => {
     const a = await fleet.start();
     await a.codec.close();
     const old = await fleet.store.document();

@@ -384,7 +384,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
 });
 
 describe('file ring: watching', () => {
-  test('a watch keeps no process alive, and reports only changes of the ring', async () => {
+  test('a watch does not keep the process alive, and reports only changes to the ring', async () => {
     let heard = 0;
     let others = 0;
     const alive = process.getActiveResourcesInfo().length;
@@ -415,7 +415,7 @@ describe('file ring: watching', () => {
     expect(() => fileRing(path).watch?.(() => undefined)).toThrow(RangeError);
   });
 
-  test('an event without a file name counts as a change of the ring, and a watch that fails is closed', () => {
+  test('an event without a file name counts as a change to the ring, and a watch that fails is closed', () => {
     let heard = 0;
     let closed = 0;
     const watcher = Object.assign(new EventEmitter(), { close: () => closed++ });

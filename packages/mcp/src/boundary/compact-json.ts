@@ -4,8 +4,8 @@ import { canonicalJson } from '@sealring/core';
  * Encodes plain JSON values exactly as `compact_json` of the MCP Python SDK does (`mcp.server.request_state`, 2.3.0):
  * ASCII only, floats as Python writes them, no white space. The digest of a request's arguments is computed over this text.
  *
- * `JSON.parse` does not preserve `1.0`, integers beyond 2^53, `-0` or `NaN`, so a server in another language refuses a
- * token for such arguments.
+ * `JSON.parse` cannot distinguish `1.0` from `1` or `-0.0` from `-0`, rounds integers beyond 2^53, and rejects `NaN`, so a
+ * server in another language refuses a token for such arguments.
  *
  * @param options - `sortKeys`: sorts the members of every object by code point. Default: false, insertion order.
  * @throws {TypeError} for a value that is not plain JSON.

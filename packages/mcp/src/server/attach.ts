@@ -222,7 +222,7 @@ class Interposed implements Watcher {
   /**
    * Wraps the fallback handler, which the SDK calls for a method without a handler. A fallback that is assigned later
    * is wrapped at the next message, because a setter on the server would slow down every access to the server.
-   * @returns whether no unguarded fallback is left.
+   * @returns false if there is a fallback that could not be wrapped.
    */
   #guardFallback(): boolean {
     const handler = this.#server.fallbackRequestHandler;

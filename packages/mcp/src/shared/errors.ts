@@ -39,7 +39,7 @@ export class CodecFailedError extends Error {
   override readonly name = 'CodecFailedError';
   readonly code = 'ERR_CODEC_FAILED';
 
-  /** Address of the documentation on this error. */
+  /** URL of the documentation for this error. */
   readonly help: string = `${ERRORS_PAGE}#codecfailederror`;
 
   static {
@@ -56,7 +56,7 @@ export class InvalidClaimError extends Error {
   readonly code = 'ERR_INVALID_CLAIM';
   readonly claim: AccessTokenClaim;
 
-  /** Address of the documentation on this error. */
+  /** URL of the documentation for this error. */
   readonly help: string = `${ERRORS_PAGE}#invalidclaimerror`;
 
   constructor(claim: AccessTokenClaim, expected: string) {
@@ -74,7 +74,7 @@ export class SingleUseStoreFullError extends Error {
   override readonly name = 'SingleUseStoreFullError';
   readonly code = 'ERR_SINGLE_USE_STORE_FULL';
 
-  /** Address of the documentation on this error. */
+  /** URL of the documentation for this error. */
   readonly help: string = `${ERRORS_PAGE}#singleusestorefullerror`;
 
   static {

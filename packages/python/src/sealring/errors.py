@@ -31,7 +31,8 @@ KeyWrapperOperation = Literal["wrap", "unwrap", "generate", "sign"]
 
 @lru_cache(maxsize=64)
 def _section_on(title: str) -> str:
-    """The address of a section of the documentation: the page and the anchor of the title."""
+    """The URL of the section with this title in the documentation of errors: the page, with the
+    anchor of the title."""
     anchor = re.sub("[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
     return f"{_ERRORS_PAGE}#{anchor}"
 
@@ -52,7 +53,7 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
         self.reason: InvalidReason = reason
         what = "authentication failed" if reason == "seal" else reason
         self.help = _section_on(f"InvalidRequestState: {what}")
-        """Address of the documentation on this reason. For logs only, like the reason."""
+        """URL of the documentation for this reason. For logs only, like the reason."""
 
 
 def refused(reason: InvalidReason) -> InvalidRequestState:
@@ -77,7 +78,7 @@ class SealUnavailableError(Exception):
         super().__init__(f"cannot seal: {reason}")
         self.reason: SealUnavailableReason = reason
         self.help = _section_on(f"SealUnavailableError: {reason}")
-        """Address of the documentation on this reason."""
+        """URL of the documentation for this reason."""
 
 
 class CodecClosedError(Exception):
@@ -86,7 +87,7 @@ class CodecClosedError(Exception):
     def __init__(self, detail: str = "the codec is closed") -> None:
         super().__init__(detail)
         self.help = _section_on("CodecClosedError")
-        """Address of the documentation on this error."""
+        """URL of the documentation for this error."""
 
 
 class KeyWrapperError(Exception):
@@ -134,7 +135,7 @@ class KeyWrapperError(Exception):
         self.causes = causes
         """The error of each key wrapper, if several were called and all failed."""
         self.help = _section_on(f"KeyWrapperError: {kind}")
-        """Address of the documentation on this kind."""
+        """URL of the documentation for this kind of error."""
 
 
 def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
@@ -194,7 +195,7 @@ class RingStoreError(Exception):
         self.location = location
         """The `location` of the store, if a start failed with this error."""
         self.help = _section_on(f"RingStoreError: {kind}")
-        """Address of the documentation on this kind."""
+        """URL of the documentation for this kind of error."""
         self.revision = revision
         """The revision of a stored document that is `corrupt` or `too-large`. A member that knows
         the ring needs it to overwrite that document."""
@@ -212,7 +213,7 @@ class SingleUseStoreError(Exception):
         self.code = code
         """The vendor's code, if it is one that the store lists."""
         self.help = _section_on(f"SingleUseStoreError: {kind}")
-        """Address of the documentation on this kind."""
+        """URL of the documentation for this kind of error."""
 
     @classmethod
     def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
@@ -227,7 +228,7 @@ class SingleUseStoreFullError(Exception):
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.help = _section_on("SingleUseStoreFullError")
-        """Address of the documentation on this error."""
+        """URL of the documentation for this error."""
 
 
 class RingConflictError(Exception):
@@ -236,7 +237,7 @@ class RingConflictError(Exception):
     def __init__(self) -> None:
         super().__init__("another writer changed the ring first: read it again")
         self.help = _section_on("RingConflictError")
-        """Address of the documentation on this error."""
+        """URL of the documentation for this error."""
 
 
 def may_pass(error: KeyWrapperError | RingStoreError) -> bool:

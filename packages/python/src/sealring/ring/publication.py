@@ -161,7 +161,7 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
     others = _NO_MACS if theirs is None or is_sparing else theirs.vouchers
     vouchers = first_of(MAX_MACS, key.vouchers, others)
     if not is_sparing and not key.is_tombstone:
-        # What was removed from the store is put back.
+        # Vouchers that were removed from the store are put back.
         named = () if key.ancestors is None else key.ancestors.ids
         ancestral = {key_id: one for key_id, one in signers.items() if key_id in named}
         vouchers = vouchers_by(key.id, key.created, key.times, ancestral, vouchers)

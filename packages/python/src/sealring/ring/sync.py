@@ -130,7 +130,7 @@ class RingSync:
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """The facts that a process that has none yet adopts from a document: see `LearnAnew`."""
+        """What a process learns from a document if it knows no facts yet: see `LearnAnew`."""
         return self._anew.learn(document, options)
 
     def remember_past(self, document: RingDocument, options: CallOptions) -> None:

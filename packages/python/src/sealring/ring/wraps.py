@@ -163,9 +163,9 @@ class KeyWraps:
         vouch: Callable[[str, tuple[str, ...]], Macs],
         options: CallOptions = FOREGROUND,
     ) -> tuple[RingEntry, HeldKey]:
-        """Creates a data key with these times, wraps it with every key wrapper, and unwraps every
-        wrap again. `vouch` makes the vouchers of a key id and its times. Raises KeyWrapperError if
-        too few key wrappers could wrap it."""
+        """Creates a data key with these times, wraps it with every key wrapper, and checks each
+        wrap by unwrapping it. `vouch` makes the vouchers for a key id and its times. Raises
+        KeyWrapperError if too few key wrappers could wrap it."""
         spelt = tuple(map(format_time, times))
         context = wrap_context(self._view.ring, spelt)
         while True:

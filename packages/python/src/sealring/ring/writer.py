@@ -277,4 +277,4 @@ class RingWriter:
         return document_of(known, read, self._view.publisher(self._view.now()))
 
     def _announce(self, new: NewKey, reason: RotationReason) -> None:
-        logger.info("published a key (%s), %s", hashed_key_id(new.entry.id), reason)
+        logger.info("published a key (%s), reason: %s", hashed_key_id(new.entry.id), reason)

@@ -300,8 +300,8 @@ class VaultTransitKeyWrapper:
         return data if isinstance(data, dict) else {}
 
     def _has_token(self) -> bool:
-        """Calls the function that returns the token, and sets the token for this request. An error
-        of the function is dropped, because it can contain a token."""
+        """Whether there is a token for this request. A function that returns the token is called
+        first; an error that it raises is dropped, because it can contain a token."""
         if self._token is None:
             return True
         try:
