@@ -17,6 +17,7 @@ import { ACME_BROKEN } from './zoo/acme-broken.ts';
 import { ACME_CAUGHT_BY } from './zoo/acme-caught-by.ts';
 import { ACME_SOUND } from './zoo/acme-sound.ts';
 import { BROKEN_KEY_WRAPPERS } from './zoo/broken-key-wrappers.ts';
+import { recordedFindings } from './zoo/findings.ts';
 import { SOUND_KEY_WRAPPERS } from './zoo/sound-key-wrappers.ts';
 import {
   type Make,
@@ -99,18 +100,22 @@ test('every requirement catches a broken key wrapper', () => {
 });
 
 describe('a faulty adapter written only from the contract is caught', () => {
+  const expectRecorded = recordedFindings('key wrapper, from the contract');
   for (const [name, make] of Object.entries(ACME_BROKEN)) {
     const id = ACME_CAUGHT_BY[name] ?? '';
     // On a busy machine, a run may miss the moment that shows the fault.
     const retry = id === 'WRAP-ABORT' || name === 'reads the version after the wrap' ? 2 : 0;
     test(`a faulty adapter written only from the contract is caught: ${name}`, { retry }, async () => {
       const options = { seed: 1, only: [id], timeoutMs: name.includes('waits forever') ? 500 : 30_000 };
-      expect(found(await runKeyWrapperConformance(acmeTarget(name, make), options))).toEqual([id]);
+      const report = await runKeyWrapperConformance(acmeTarget(name, make), options);
+      expect(found(report)).toEqual([id]);
+      expectRecorded(name, report.results[0]?.detail);
     });
   }
 });
 
 describe('every broken key wrapper is caught by the requirement it breaks, and by others as declared', () => {
+  const expectRecorded = recordedFindings('key wrapper');
   for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
     test(`${target.name} is caught by ${caughtBy}`, async () => {
       const options = { seed: 1, timeoutMs: hangs === true ? 1_500 : 30_000 };
@@ -118,6 +123,7 @@ describe('every broken key wrapper is caught by the requirement it breaks, and b
       const only = also === undefined ? { only: [caughtBy] } : {};
       const report = await runKeyWrapperConformance(target, { ...options, ...only });
       expect(found(report).toSorted()).toEqual([caughtBy, ...(also ?? [])].toSorted());
+      expectRecorded(target.name, report.results.find(({ id }) => id === caughtBy)?.detail);
     });
   }
 });

@@ -1,0 +1,115 @@
+import type { KeyWrapper, RequestStateCodec } from '@sealring/core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  CODEC_REQUIREMENTS,
+  KEY_WRAPPER_REQUIREMENTS,
+  RING_STORE_REQUIREMENTS,
+  runCodecConformance,
+  runKeyWrapperConformance,
+  runRingStoreConformance,
+} from '../../src/index.ts';
+import { Trial } from '../../src/trial.ts';
+import { zooTarget as codecTarget, soundCodec } from '../zoo/broken-codecs.ts';
+import { zooRingTarget } from '../zoo/broken-ring-stores.ts';
+import { DETERMINISTIC, soundKeyWrapper, zooTarget as wrapperTarget } from '../zoo/zoo-key-wrapper.ts';
+import { Calls, recordedCalls, saveRecord } from './recording.ts';
+
+// What the kit asks of a target, with everything random replaced by a sequence, and every clock by a counter.
+
+const state = vi.hoisted(() => ({ drawn: 0, ms: 0 }));
+vi.mock('node:crypto', async (original) => {
+  const real = await original<typeof import('node:crypto')>();
+  const randomBytes = (length: number): Buffer =>
+    Buffer.from(real.hkdfSync('sha256', 'conformance kit', String(state.drawn++), '', length));
+  return { ...real, default: { ...real, randomBytes }, randomBytes };
+});
+
+beforeEach(() => {
+  state.drawn = 0;
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+afterAll(saveRecord);
+
+/** So much time passes with each look at the clock that no time budget ends early, and each ends at last. */
+const TICK_MS = 0.001;
+
+function countTime(): void {
+  vi.spyOn(performance, 'now').mockImplementation(() => (state.ms += TICK_MS));
+}
+
+/** The object, with each call of these methods noted. */
+function noting<T extends object>(calls: Calls, of: string, made: T, methods: readonly (keyof T & string)[]): T {
+  const noted = methods.map((name) => {
+    const own: unknown = made[name];
+    const call = (...given: unknown[]): unknown => {
+      calls.note(of, name, ...given);
+      return Reflect.apply(own as () => unknown, made, given);
+    };
+    return [name, typeof own === 'function' ? call : own] as const;
+  });
+  return Object.assign(Object.create(made), Object.fromEntries(noted));
+}
+
+/** They measure time, wait for a moment of a call or retry: their calls depend on the machine. */
+const VARYING =
+  /^(?:CODEC-TIMING|RING-ABORT-\w+|RING-OUTAGE-UNDER-WAY|RING-NO-LOST-UPDATE|RING-WRITE-REVISION|RING-READ-OVERLAPPED)$/;
+/** Its names contain characters of the time. */
+const NAMED_BY_TIME = 'RING-NAMES-SEPARATE';
+
+describe('what the kit asks of a codec is as recorded', () => {
+  for (const { id } of CODEC_REQUIREMENTS.filter((one) => !VARYING.test(one.id))) {
+    test(`the calls of ${id} are as recorded`, async () => {
+      const calls = new Calls();
+      const sound = soundCodec();
+      const make = (keys: readonly Buffer[]): RequestStateCodec =>
+        noting(calls, 'codec', sound(keys), ['seal', 'unseal']);
+      countTime();
+      await runCodecConformance(codecTarget('noted', make), { seed: 1, only: [id] });
+      expect(calls.asked).toEqual(recordedCalls('codec', id, calls.asked));
+    });
+  }
+});
+
+const WRAPPER_CALLS = ['wrap', 'unwrap', 'generate', 'sign', 'verify', 'owns', 'close'] as const;
+
+describe('what the kit asks of a key wrapper is as recorded', () => {
+  for (const { id } of KEY_WRAPPER_REQUIREMENTS) {
+    test(`the calls of ${id} are as recorded`, async () => {
+      const calls = new Calls();
+      const sound = soundKeyWrapper(DETERMINISTIC);
+      const make = (world: Parameters<typeof sound>[0]): KeyWrapper =>
+        noting<KeyWrapper>(calls, world.key.name, sound(world), WRAPPER_CALLS);
+      countTime();
+      await runKeyWrapperConformance(wrapperTarget('noted', make), { seed: 1, only: [id] });
+      expect(calls.asked).toEqual(recordedCalls('key wrapper', id, calls.asked));
+    });
+  }
+});
+
+describe('what the kit asks of a ring store is as recorded', () => {
+  // The tests are concurrent, so the replacement lasts from the first to the last of them.
+  const original = Object.getOwnPropertyDescriptor(Trial.prototype, 'inTime');
+  beforeAll(() => {
+    Trial.prototype.inTime = function* everyItem(items) {
+      yield* items;
+    };
+  });
+  afterAll(() => {
+    Object.defineProperty(Trial.prototype, 'inTime', original ?? {});
+  });
+
+  for (const { id } of RING_STORE_REQUIREMENTS.filter((one) => !VARYING.test(one.id) && one.id !== NAMED_BY_TIME)) {
+    test.concurrent(`the calls of ${id} are as recorded`, async () => {
+      const calls = new Calls();
+      let ordinal = 0;
+      const revise = (): string => `revision-${++ordinal}`;
+      const target = zooRingTarget('noted', { revise }, {}, (store, _, name) =>
+        noting(calls, name, store, ['read', 'write', 'watch']),
+      );
+      await runRingStoreConformance(target, { seed: 1, only: [id], rounds: 3 });
+      expect(calls.asked).toEqual(recordedCalls('ring store', id, calls.asked));
+    });
+  }
+});
