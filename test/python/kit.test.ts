@@ -307,10 +307,9 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
 };
 
 describe('through --exec, the Python package passes the conformance kit with', () => {
-  // They mostly wait: for deadlines, outages and pushes. Seven emulators share the machine, so a call may exceed its deadline.
+  // They mostly wait: for deadlines, outages and pushes.
   test.concurrent.for(Object.entries(STORES))(
     'the ring store %s of the Python package passes the conformance kit',
-    { retry: 1 },
     async ([name, start], { onTestFinished }) => {
       const target = await start();
       onTestFinished(target.close);

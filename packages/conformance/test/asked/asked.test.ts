@@ -9,10 +9,11 @@ import {
   runRingStoreConformance,
 } from '../../src/index.ts';
 import { Trial } from '../../src/trial.ts';
+import { noting } from '../noting.ts';
 import { zooTarget as codecTarget, soundCodec } from '../zoo/broken-codecs.ts';
 import { zooRingTarget } from '../zoo/broken-ring-stores.ts';
 import { DETERMINISTIC, soundKeyWrapper, zooTarget as wrapperTarget } from '../zoo/zoo-key-wrapper.ts';
-import { Calls, recordedCalls, saveRecord } from './recording.ts';
+import { Calls, recordedCalls } from './recording.ts';
 
 // What the kit asks of a target, with everything random replaced by a sequence, and every clock by a counter.
 
@@ -24,13 +25,21 @@ vi.mock('node:crypto', async (original) => {
   return { ...real, default: { ...real, randomBytes }, randomBytes };
 });
 
+// A check makes tokens from the texts of a refusal, whose stack has the paths of this checkout.
+const { stackTraceLimit } = Error;
+beforeAll(() => {
+  Error.stackTraceLimit = 0;
+});
+afterAll(() => {
+  Error.stackTraceLimit = stackTraceLimit;
+});
 beforeEach(() => {
   state.drawn = 0;
+  state.ms = 0;
 });
 afterEach(() => {
   vi.restoreAllMocks();
 });
-afterAll(saveRecord);
 
 /** So much time passes with each look at the clock that no time budget ends early, and each ends at last. */
 const TICK_MS = 0.001;
@@ -39,24 +48,9 @@ function countTime(): void {
   vi.spyOn(performance, 'now').mockImplementation(() => (state.ms += TICK_MS));
 }
 
-/** The object, with each call of these methods noted. */
-function noting<T extends object>(calls: Calls, of: string, made: T, methods: readonly (keyof T & string)[]): T {
-  const noted = methods.map((name) => {
-    const own: unknown = made[name];
-    const call = (...given: unknown[]): unknown => {
-      calls.note(of, name, ...given);
-      return Reflect.apply(own as () => unknown, made, given);
-    };
-    return [name, typeof own === 'function' ? call : own] as const;
-  });
-  return Object.assign(Object.create(made), Object.fromEntries(noted));
-}
-
-/** They measure time, wait for a moment of a call or retry: their calls depend on the machine. */
+/** They measure time, wait for a moment of a call, retry, or use names with the time: their calls depend on the machine. */
 const VARYING =
-  /^(?:CODEC-TIMING|RING-ABORT-\w+|RING-OUTAGE-UNDER-WAY|RING-NO-LOST-UPDATE|RING-WRITE-REVISION|RING-READ-OVERLAPPED)$/;
-/** Its names contain characters of the time. */
-const NAMED_BY_TIME = 'RING-NAMES-SEPARATE';
+  /^(?:CODEC-TIMING|RING-ABORT-\w+|RING-OUTAGE-UNDER-WAY|RING-NO-LOST-UPDATE|RING-WRITE-REVISION|RING-READ-OVERLAPPED|RING-NAMES-SEPARATE)$/;
 
 describe('what the kit asks of a codec is as recorded', () => {
   for (const { id } of CODEC_REQUIREMENTS.filter((one) => !VARYING.test(one.id))) {
@@ -64,7 +58,7 @@ describe('what the kit asks of a codec is as recorded', () => {
       const calls = new Calls();
       const sound = soundCodec();
       const make = (keys: readonly Buffer[]): RequestStateCodec =>
-        noting(calls, 'codec', sound(keys), ['seal', 'unseal']);
+        noting(sound(keys), ['seal', 'unseal'], (...call) => calls.note('codec', call));
       countTime();
       await runCodecConformance(codecTarget('noted', make), { seed: 1, only: [id] });
       expect(calls.asked).toEqual(recordedCalls('codec', id, calls.asked));
@@ -80,7 +74,7 @@ describe('what the kit asks of a key wrapper is as recorded', () => {
       const calls = new Calls();
       const sound = soundKeyWrapper(DETERMINISTIC);
       const make = (world: Parameters<typeof sound>[0]): KeyWrapper =>
-        noting<KeyWrapper>(calls, world.key.name, sound(world), WRAPPER_CALLS);
+        noting<KeyWrapper>(sound(world), WRAPPER_CALLS, (...call) => calls.note(world.key.name, call));
       countTime();
       await runKeyWrapperConformance(wrapperTarget('noted', make), { seed: 1, only: [id] });
       expect(calls.asked).toEqual(recordedCalls('key wrapper', id, calls.asked));
@@ -100,13 +94,13 @@ describe('what the kit asks of a ring store is as recorded', () => {
     Object.defineProperty(Trial.prototype, 'inTime', original ?? {});
   });
 
-  for (const { id } of RING_STORE_REQUIREMENTS.filter((one) => !VARYING.test(one.id) && one.id !== NAMED_BY_TIME)) {
+  for (const { id } of RING_STORE_REQUIREMENTS.filter((one) => !VARYING.test(one.id))) {
     test.concurrent(`the calls of ${id} are as recorded`, async () => {
       const calls = new Calls();
       let ordinal = 0;
       const revise = (): string => `revision-${++ordinal}`;
       const target = zooRingTarget('noted', { revise }, {}, (store, _, name) =>
-        noting(calls, name, store, ['read', 'write', 'watch']),
+        noting(store, ['read', 'write', 'watch'], (...call) => calls.note(name, call)),
       );
       await runRingStoreConformance(target, { seed: 1, only: [id], rounds: 3 });
       expect(calls.asked).toEqual(recordedCalls('ring store', id, calls.asked));

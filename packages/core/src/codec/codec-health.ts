@@ -5,8 +5,7 @@ import type { RingProblem } from '../member/problems.ts';
 import type { KeyState } from '../ring/schedule.ts';
 
 /**
- * The state of a codec, for readiness probes. Do not use it for liveness probes, because a restart would drop the
- * unwrapped keys.
+ * The state of a codec, for readiness probes, never for liveness probes: a restart would drop the unwrapped keys.
  */
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
