@@ -207,7 +207,7 @@ variable "attach_policies" {
 }
 
 variable "alarm_topic_arns" {
-  description = "The SNS topics that receive alarms and changes of the key. Their policies must let events.amazonaws.com and cloudwatch.amazonaws.com publish. Without topics, nothing is reported."
+  description = "The SNS topics that receive alarms and notices of changes to the key. Their policies must let events.amazonaws.com and cloudwatch.amazonaws.com publish. Without topics, nothing is reported."
   type        = list(string)
   default     = []
 

@@ -57,7 +57,7 @@ output "environment_file" {
 }
 
 output "roles" {
-  description = "What each role may do, as data: for `member`, `reader`, `rotator` and `break_glass`, and for `wrapping_key`, `signing_key` and `ring`, the custom role's `role_definition_id`, its `data_actions`, the `scope` and the `condition` to assign it with."
+  description = "The permissions of each role, as data: for `member`, `reader`, `rotator` and `break_glass`, and for `wrapping_key`, `signing_key` and `ring`, the custom role's `role_definition_id`, its `data_actions`, the `scope` and the `condition` to assign it with."
   value = {
     for role, targets in local.permissions : role => {
       for target, right in targets : target => merge(right, {

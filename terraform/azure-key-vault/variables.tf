@@ -160,7 +160,7 @@ variable "allowed_subnet_ids" {
 }
 
 variable "replication" {
-  description = "Copies of the store: `LRS`, `ZRS`, `GRS` or `GZRS`. The last two keep a copy in another region, for disasters only, because it lags behind."
+  description = "Copies of the store: `LRS`, `ZRS`, `GRS` or `GZRS`. The last two keep a copy in another region, for disaster recovery only, because the copy lags behind."
   type        = string
   default     = "ZRS"
 
@@ -171,7 +171,7 @@ variable "replication" {
 }
 
 variable "keep_noncurrent_days" {
-  description = "Days for which an overwritten or deleted ring document can be restored, at least."
+  description = "Minimum number of days for which an overwritten or deleted ring document can be restored."
   type        = number
   default     = 30
 

@@ -40,7 +40,7 @@ output "environment_file" {
 }
 
 output "grants" {
-  description = "What each role is granted, as data: `role` is a custom role, `permissions` is its list, `on` is `key`, `object` (with `condition`) or `bucket`. For grants that you make yourself."
+  description = "The grants of each role, as data: `role` is a custom role, `permissions` is its list, `on` is `key`, `object` (with `condition`) or `bucket`. Use this output to make the grants yourself."
   value = {
     for role in keys(local.principals) : role => concat(
       [{

@@ -93,7 +93,7 @@ async function keyIdIn(ring: ReturnType<typeof memoryRing>): Promise<string> {
 
 for (const [provider, startService] of Object.entries(SERVICES)) {
   describe(`a ring that an attacker wrapped, ${provider} (F26, F35)`, () => {
-    test('starts no server, whichever key it names, and a running fleet keeps its own ring', async () => {
+    test('is refused by a starting server, whichever key it names, and a running fleet keeps its own ring', async () => {
       const service = await startService();
       cleanUp.push(() => service.stop());
       const ours = memoryRing();

@@ -110,7 +110,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     },
   );
 
-  test('refuses different additional data, and changed or truncated ciphertext, or that of another key', async () => {
+  test('refuses different additional data, changed or truncated ciphertext, and ciphertext of another key', async () => {
     const { ciphertext } = await encrypt();
     const other = kms.createKey('another');
     const refused = { code: Status.INVALID_ARGUMENT };

@@ -135,7 +135,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     await key?.end();
   });
 
-  test('a running member notices it and rotates once', async ({ skip }) => {
+  test('a running member notices the new version and rotates once', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     const { start, rotate, current } = key;

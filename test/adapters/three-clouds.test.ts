@@ -189,7 +189,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
   });
 
   for (const how of ['cut', 'hang'] as const) {
-    test(`each cloud in turn ${how === 'cut' ? 'refuses connections' : 'hangs'} for longer than sealing lasts without a KMS check: no seal and no unseal fails (F7, F29)`, async () => {
+    test(`no seal and no unseal fails while each cloud in turn ${how === 'cut' ? 'refuses connections' : 'hangs'} for longer than sealing lasts without a KMS check (F7, F29)`, async () => {
       const fleet = [await clouds.codec(), await clouds.codec()];
       const outages = async (): Promise<void> => {
         for (const cloud of CLOUDS) {

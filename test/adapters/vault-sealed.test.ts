@@ -26,7 +26,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     return vaultTransitKeyWrapper({ address: own.address, token: own.token, keyId: 'payments', maxAttempts: 2 });
   }
 
-  test('reports unavailable while it is sealed, and unseals earlier tokens after it is unsealed', async () => {
+  test('is reported as unavailable while it is sealed, and unwraps earlier wraps once it is unsealed', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.seal();
     for (const call of callsOf(keyWrapper(), made)) {
@@ -39,7 +39,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     expect(await keyWrapper().unwrap(made, { context })).toEqual(dataKey);
   });
 
-  test('reports unavailable while it is stopped, and unseals earlier tokens after a restart', async () => {
+  test('is reported as unavailable while it is stopped, and unwraps earlier wraps after a restart', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.stop();
     for (const call of callsOf(keyWrapper(), made)) {

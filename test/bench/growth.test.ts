@@ -76,7 +76,7 @@ describe('a slope', () => {
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });
 
-  test('rejects few values', () => {
+  test('is rejected if there are only nine values', () => {
     expect(() => slopeOf(noise.slice(0, 9))).toThrow(RangeError);
   });
 });

@@ -58,7 +58,7 @@ describe('the comparison with the baseline', () => {
     expect(unmet(changed({ instructions: instructions * 0.97 }))).toEqual([expect.stringContaining(RENEW)]);
   });
 
-  test('asks to renew a baseline that is from another build of Node or another payload', () => {
+  test('asks for a new baseline if the recorded one is from another build of Node or for another payload', () => {
     expect(unmet({ ...report, node: 'v20.0.0 linux x64' })).toEqual([expect.stringContaining(RENEW)]);
     expect(unmet({ ...report, payloadBytes: 64 })).toEqual([expect.stringContaining(RENEW)]);
   });

@@ -54,7 +54,7 @@ describe('the published benchmarks', () => {
 });
 
 describe('the page of benchmarks', () => {
-  test('the page has every part, and states that every limit is met if all are', () => {
+  test('the page has every part, and says so if every limit is met', () => {
     expect(notMet(ALL_MET)).toEqual([]);
     const page = pageOf(ALL_MET);
     expect(page).toContain('Every limit that was measured is met.');
@@ -109,7 +109,7 @@ describe('the page of benchmarks', () => {
     expect(page).not.toMatch(/[^`]@\w/);
   });
 
-  test('gives ratios without claims', () => {
+  test('contains no unit of time and no claim about speed', () => {
     const texts = [pageOf(ALL_MET), pageOf(committed), ...picturesOf(ALL_MET).values()];
     expect(texts.flatMap((text) => [...text.matchAll(CLAIMS)].map(([word]) => word))).toEqual([]);
     expect('2 µs, 3 ms, 40/s: the fastest'.match(CLAIMS)).toEqual(['µs', '3 ms', '0/s', 'fastest']);
@@ -125,12 +125,12 @@ describe('the verdict on the token path', () => {
 
   test.each([
     [
-      'a floor that is too far below',
+      'a bare cipher that is much faster than Sealring',
       only('bare cipher', { timesOurs: at(0.79) }),
       'seal by Sealring, as a multiple of the bare cipher, at most: 1.27',
     ],
     [
-      'a hand-written codec that is too near',
+      'a hand-written codec that is not much slower than Sealring',
       only('plain codec', { timesOurs: at(1.3) }),
       'seal by Sealring, as a multiple of the plain codec, at most: 0.77',
     ],
@@ -144,7 +144,7 @@ describe('the verdict on the token path', () => {
       only('jose', { p999: 16 }),
       "seal by jose, as a multiple of Sealring's p99.9, more than: 1",
     ],
-  ])('%s is not met', (_, kept, law) => {
+  ])('rejects %s', (_, kept, law) => {
     expect(notMet(kept)).toEqual([law]);
   });
 
@@ -197,7 +197,7 @@ describe('a benchmark run', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sealring-bench-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('keeps each part in its own file, writes the page, and returns what is missing or not met', async () => {
+  test('keeps each part in its own file, writes the page, and returns the missing parts and the limits that are not met', async () => {
     await mkdir(join(folder, 'benchmarks'));
     const { boundary } = ALL_MET;
     const broken = { ...boundary, report: { ...boundary.report, ratio: { median: 2, low: 2, high: 2 } } };
@@ -218,7 +218,7 @@ describe('a benchmark run', () => {
     );
   });
 
-  test('continues when a part cannot be measured, and excuses only what some machines lack', async () => {
+  test('continues when a part cannot be measured, and excuses only the lack of an optional program', async () => {
     const broken: Readonly<Partial<Record<PartName, Error>>> = {
       boundary: new Error('broken'),
       steadiness: new MissingPrerequisite('no redis-server'),

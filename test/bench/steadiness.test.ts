@@ -86,7 +86,7 @@ describe('the verdict on steadiness', () => {
     },
   );
 
-  test('compares a phase with the geometric mean of its neighbours, so that a slow one does not hide it', () => {
+  test('compares a phase with the geometric mean of its neighbours, so that one slow neighbour does not hide a slow phase', () => {
     const rounds = Array.from({ length: ROUNDS }, () => [phaseOf('quiet', 400), phaseOf('rotation', 300)]).flat();
     const phases = rounds.map((phase, at) => (at % 4 === 0 ? phaseOf('quiet', 100) : phase));
     const [quiet, rotation] = summarise([...phases, phaseOf('quiet', 100)]);
@@ -179,7 +179,7 @@ describe('the clients of the steadiness benchmark', () => {
     expect(counts).toMatchObject({ failed: 0, hostile: 0 });
   });
 
-  test('latency counts from when a request was due, even if the client itself stalled', async () => {
+  test('latency is measured from the time at which a request was due, even if the client itself stalled', async () => {
     const load = await startLoad((response) => response.end(SERVED));
     const measuring = load.ask('measure', { seconds: SECONDS });
     await pause(500);

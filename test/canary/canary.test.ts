@@ -22,7 +22,7 @@ function inFile(content: Uint8Array | string): readonly string[] {
   return sightings(mark, [file]).map(({ form }) => form);
 }
 
-describe('the search finds a key that was generated in a canary run (F21)', () => {
+describe('the search for keys that were generated in a canary run (F21)', () => {
   const key = Buffer.concat([mark, randomBytes(24)]);
 
   test.for([
@@ -59,7 +59,7 @@ describe('the search finds a key that was generated in a canary run (F21)', () =
   });
 });
 
-describe('the canary mark is in the keys and in nothing else (F21)', () => {
+describe('the canary mark in keys (F21)', () => {
   const CORE = new URL('../../packages/core/dist/index.js', import.meta.url).href;
 
   function outputOf(program: string): readonly string[] {

@@ -97,7 +97,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(after?.what).toContain(`${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
     });
 
-    test('reports an older version that is primary again as one that no member rotates for', async () => {
+    test('reports that no member rotates for an older version that is primary again', async () => {
       const { name, config, codec } = await setUp();
       gcp.kms.rotate(name);
       await codec.rotate();
@@ -219,7 +219,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(findingOf(report, 'kms-usage')?.remedy).toMatch(/^Use an RSA key .* as keyId/);
   });
 
-  describe('with a configuration that fetches the public key of the signing key', () => {
+  describe('a configuration that fetches the public key of the signing key', () => {
     const project = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
     symlinkSync(MODULES, join(project, 'node_modules'));
     afterAll(() => rmSync(project, { recursive: true, force: true }));
@@ -256,7 +256,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     test.each([
       ['is throttled', 'kms-throttled', () => vault.throttle(), /^Wait/],
       ['is denied', 'kms-denied', () => vault.deny(), /^Grant .*keys\/read on the signing key/],
-    ] as const)('reports a vault that %s', async (_, id, turn, remedy) => {
+    ] as const)('the doctor reports a vault that %s', async (_, id, turn, remedy) => {
       turn();
       const { code, findings } = await run(signKeyId);
       expect(code).toBe(1);
@@ -265,14 +265,14 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       ]);
     });
 
-    test('reports a vault that does not answer', async () => {
+    test('the doctor reports a vault that does not answer', async () => {
       const down = signKeyId.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1');
       const { code, findings } = await run(down);
       expect(code).toBe(1);
       expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
     });
 
-    test('prints progress while a vault accepts connections but never answers, and reports that vault', async () => {
+    test('the doctor prints progress while a vault accepts connections but never answers, and reports that vault', async () => {
       // Reads, so that it notices when the client disconnects.
       const silent = createServer((socket) => void socket.resume().on('error', () => {}));
       silent.listen(0, '127.0.0.1');
@@ -288,7 +288,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       }
     });
 
-    test('reports a signing key of the wrong kind', async () => {
+    test('the doctor reports a signing key of the wrong kind', async () => {
       const { code, findings } = await run(vault.idOf(rsa, rsa.current));
       expect(code).toBe(1);
       expect(findings).toEqual([
@@ -299,7 +299,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       ]);
     });
 
-    test('reports no error once the vault answers', async () => {
+    test('the doctor reports no error once the vault answers', async () => {
       const { code, findings } = await run(signKeyId);
       expect(findings.filter(({ severity }) => severity === 'error')).toEqual([]);
       expect(code).toBe(0);

@@ -23,7 +23,7 @@ async function probesOf(keeper: KeeperProcess): Promise<(path: string) => Promis
   return async (path) => (await fetch(`${url}${path}`)).status;
 }
 
-describe.skipIf(redis === undefined)('with a ring in Redis, the keeper', () => {
+describe.skipIf(redis === undefined)('the keeper, with a ring in Redis', () => {
   const store = redis as NonNullable<typeof redis>;
   beforeAll(() => writeFileSync(join(project.cwd, 'sealring.config.mjs'), configFor(store.address)));
 

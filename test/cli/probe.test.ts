@@ -94,7 +94,7 @@ describe('sealring probe', () => {
     ],
     ['a state that lives too long', protectedBy({ ttlSeconds: 600 }), { ...SOUND, expiry: 'hole' }],
     [
-      'a state of another user',
+      'a state that is bound to no user',
       protectedBy({ bindPrincipal: null, requireSubject: false }),
       { ...SOUND, user: 'hole' },
     ],
@@ -156,9 +156,9 @@ describe('sealring probe', () => {
     const inflated = (state: string): string => inflateSync(Buffer.from(state, 'base64url')).toString();
 
     test.each([
-      ['nothing but the missing user in one that is bound to no user', sound, {}],
+      ['a sound state that is bound to no user', sound, {}],
       [
-        'a state that is accepted at the second try',
+        'a state that is accepted on the second attempt',
         { ...sound, accepts: (state: string, text: string) => opens(state, text) || seen(state) },
         { tampering: 'hole', arguments: 'hole' },
       ],
@@ -260,7 +260,7 @@ describe('sealring probe', () => {
     expect(stdout).not.toMatch(/asked|ada|grace|secret/);
   });
 
-  test('runs the example of its help', async () => {
+  test('runs the example in its help', async () => {
     await using server = await served(protectedBy());
     const { stdout: help } = await probe('--help', []);
     const [, , , ...args] = (/^ {2}\$ (npx sealring probe [^]*?[^\\])\n/m.exec(help)?.[1] ?? '')
@@ -273,7 +273,7 @@ describe('sealring probe', () => {
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('0 holes') });
   });
 
-  test('reports a check without its input as unchecked, and fails because of it only with --strict', async () => {
+  test('reports a check without its input as unchecked, and fails because of such a check only with --strict', async () => {
     await using server = await served(protectedBy({ ttlSeconds: 600, requireSubject: false }));
     const args = ['--prompt', 'terms'];
     const { code, stdout } = await probe(server.url, args, {});
@@ -286,7 +286,7 @@ describe('sealring probe', () => {
   test.each([
     ['a tool that does not ask', ['--tool', 'ping'], 'the server does not ask for input (it completes the call)'],
     ['a tool that does not exist', ['--tool', 'nothing'], 'the server does not ask'],
-    ['a question without a user', REFUND, 'the server does not ask for input (JSON-RPC error -32603)'],
+    ['a call without a user', REFUND, 'the server does not ask for input (JSON-RPC error -32603)'],
   ])('fails with not-probed for %s', async (_name, args, message) => {
     await using server = await served(protectedBy());
     const { code, stdout, stderr } = await probe(server.url, [...args, '--json'], {});

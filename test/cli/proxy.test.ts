@@ -92,7 +92,7 @@ describe('an unprotected server behind the proxy', () => {
   });
 
   test.each([
-    ['a state of the client', { requestState: 'asked:A1' }, 'malformed'],
+    ['a state that the client made up', { requestState: 'asked:A1' }, 'malformed'],
     ['other arguments', { argumentsText: '{"order":"A2"}' }, 'request binding'],
     ['another user', { user: 'grace' }, 'principal'],
     ['no user', { user: undefined }, 'principal binding error (TypeError)'],
@@ -156,7 +156,7 @@ describe('an unprotected server behind the proxy', () => {
     expect((await callTool(url, { ...refund, requestState: unspent })).error).toMatchObject(REFUSED);
   });
 
-  test('a server behind the proxy has no hole that the probe finds without the proxy', async () => {
+  test('a server behind the proxy has none of the holes that the probe finds without the proxy', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-authorization', '--ttl', '1']);
     expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...PLAINTEXT });
     expect(await verdicts(`${await proxy.origin()}/mcp`)).toEqual({ code: 0, passed: true, ...SOUND });
@@ -396,7 +396,7 @@ describe('the connection', () => {
     expect((await send(origin, { headers: { host: 'localhost' } })).status).toBe(421);
   });
 
-  test('a server-sent event leaves before the next one is sent, and the state in the last one is sealed', async () => {
+  test('the proxy passes on a server-sent event before the next one is sent, and seals the state in the last one', async () => {
     const [seen, firstSeen] = gate();
     await using upstream = await byHand(async (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -431,7 +431,7 @@ describe('the connection', () => {
     expect(down.failures).toEqual(['the upstream server did not answer: ECONNREFUSED']);
   });
 
-  describe('requests as bytes', () => {
+  describe('requests that are sent as raw bytes', () => {
     const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
     const sent = (body: string, more = ''): string => `${head}${more}Content-Length: ${body.length}\r\n\r\n${body}`;
     const chunked = `${ask('a').length.toString(16)}\r\n${ask('a')}\r\n0\r\n\r\n`;
@@ -573,9 +573,12 @@ describe('the connection', () => {
   );
 
   test.each([
-    ['one in chunks', {}],
-    ['one of a known length', { 'Content-Length': '20000001' }],
-    ['one of a length that Connection names', { 'Content-Length': '20000001', Connection: 'content-length' }],
+    ['a body in chunks', {}],
+    ['a body of a known length', { 'Content-Length': '20000001' }],
+    [
+      'a body whose Content-Length is named by Connection',
+      { 'Content-Length': '20000001', Connection: 'content-length' },
+    ],
   ])('a body that is not JSON is streamed to the server: %s', async (_, headers: Record<string, string>) => {
     const [began, begins] = gate();
     let size = 0;
@@ -668,7 +671,7 @@ describe('an upstream server over TLS', () => {
       variables,
     );
 
-  test('two rounds pass to an upstream with its certificate authority in NODE_EXTRA_CA_CERTS', async () => {
+  test('two rounds succeed with an upstream server whose certificate authority is in NODE_EXTRA_CA_CERTS', async () => {
     await using proxy = proxyTo(secured.origin, { NODE_EXTRA_CA_CERTS });
     const url = `${await proxy.origin()}/mcp`;
     const requestState = stateOf(await callTool(url, refund));
@@ -754,8 +757,8 @@ describe('the process', () => {
 
   const unwritable = existsSync('/dev/full') ? [['stderr', 'is on a full disk'] as const] : [];
   test.each([
-    ['stdout', 'has no reader any more'] as const,
-    ['stderr', 'has no reader any more'] as const,
+    ['stdout', 'no longer has a reader'] as const,
+    ['stderr', 'no longer has a reader'] as const,
     ...unwritable,
   ])('a proxy answers requests even if its %s %s', async (name, trouble) => {
     const args = ['--upstream', server.origin, '--audience', 'desk', '--no-principal'];

@@ -74,7 +74,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
   const values = variables.map((name) => process.env[name]);
   const more = optional.map((name) => process.env[name]);
 
-  test(`accepts all of ${variables.join(', ')}, or none`, () => {
+  test(`either all of ${variables.join(', ')} are set or none`, () => {
     const isAsked = [...values, ...more].some((value) => value !== undefined);
     expect(values.map((value) => value !== undefined)).toEqual(variables.map(() => isAsked));
   });
@@ -92,7 +92,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
   });
 
-  test('a codec creates a ring, and another unseals what the first sealed', async () => {
+  test('a codec creates a ring, and another one unseals a token of the first', async () => {
     const instance = await (await theTarget()).create();
     const { keyWrapper } = instance;
     try {

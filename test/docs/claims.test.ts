@@ -37,7 +37,7 @@ describe('the claims of the documentation', () => {
     expect(rows.filter((row, i) => rows.indexOf(row) !== i)).toEqual([]);
   });
 
-  test('quotes claims as they are in the documents, each with a test that exists and runs', () => {
+  test('every claim is quoted as it is in its document, and names a test that exists and runs', () => {
     const wrong = claims.map(
       (claim) => [claim, wrongWith(claim, textOf(claim.document), testsOf(claim.file))] as const,
     );
@@ -51,12 +51,12 @@ describe('the claims of the documentation', () => {
     ).toEqual([]);
   });
 
-  test.each(held)('%s has no unlisted sentence that has a number or allows no exception', (document) => {
+  test.each(held)('every sentence of %s that has a number or allows no exception is listed', (document) => {
     const quotes = [...claims, ...exemptions].filter((each) => each.document === document).map(({ quote }) => quote);
     expect(unlisted(textOf(document) ?? '', quotes)).toEqual([]);
   });
 
-  test('lists only exempt sentences that are in their document', () => {
+  test('every exempt sentence is in its document', () => {
     const gone = exemptions.filter(
       ({ document, quote }) => textOf(document)?.replaceAll(/\s+/g, ' ').includes(quote) !== true,
     );
@@ -86,7 +86,7 @@ describe('a wrong list of claims', () => {
     expect(readClaims(row.replace('“never', 'never'))).toMatchObject({ claims: [], unread: [expect.any(String)] });
   });
 
-  test('is reported if it quotes a sentence that the document no longer has or has in another section', () => {
+  test('is reported if it quotes a sentence that the document no longer contains, or contains in another section', () => {
     expect(wrongWith(claim, document.replace('5 s', '6 s'), tests)).toEqual(['the document does not say so']);
     expect(wrongWith({ ...claim, section: 'page' }, document, tests)).toEqual(['it is said in another section']);
     expect(wrongWith(claim, undefined, tests)).toEqual(['there is no such document']);
@@ -103,7 +103,7 @@ describe('a wrong list of claims', () => {
       "describe.skip('all', () => { test.each([1])('is | short', () => {}); });",
       'the test is skipped, or to be written',
     ],
-    ['named in a comment alone', "// test('is | short')", 'the file has no test of that title'],
+    ['named only in a comment', "// test('is | short')", 'the file has no test of that title'],
   ])('is reported if it names a test that is %s', (_, source, wrong) => {
     expect(wrongWith(claim, document, writtenTests(source))).toEqual([wrong]);
   });

@@ -94,7 +94,7 @@ describe('the commands in the documentation', () => {
     expect(forgotten).toEqual([]);
   });
 
-  test('names tests that exist', () => {
+  test('are listed with tests that exist', () => {
     const tests = new Set(commands.flatMap((command) => runBy(command) ?? []));
     expect([...tests].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });

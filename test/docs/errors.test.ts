@@ -80,12 +80,12 @@ describe('the page on errors', () => {
     expect(verifyReasons).toContain('mac');
   });
 
-  test('the page on errors has a section for each class and none for another', () => {
+  test('the page on errors has a section for each class, and no others', () => {
     const named = titlesOf(2).flatMap((title) => title.match(/\b[A-Z]\w+(?:Error|RequestState)\b/g) ?? []);
     expect(named.toSorted()).toEqual([...classes.keys(), ...OF_THE_LANGUAGE].toSorted());
   });
 
-  test('the page on errors has a section for each kind and reason and none for another', () => {
+  test('the page on errors has a section for each kind and reason, and no others', () => {
     expect(titlesOf(3).toSorted()).toEqual(words.toSorted());
   });
 
@@ -104,7 +104,7 @@ describe('the page on errors', () => {
     expect([...body.matchAll(/^\* \*\*([^*]+):\*\* \S/gm)].map(([, label]) => label)).toEqual(LABELS);
   });
 
-  test('quotes messages of the ring that exist', () => {
+  test('quotes only messages of the ring that exist', () => {
     const sources = readdirSync(join(root, 'packages/core/src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => textOf(join('packages/core/src', name)))
@@ -171,7 +171,7 @@ describe.each(OPERATORS_PAGES)('the page %s', (document) => {
     expect(broken).toEqual([]);
   });
 
-  test('gives only durations that the pages with the formulas give', () => {
+  test('contains only durations that are on the pages with the formulas', () => {
     expect(numbersIn(text, ' s\\b').filter((number) => number.length > 2 && !derived.has(number))).toEqual([]);
   });
 

@@ -17,7 +17,7 @@ const citing = globSync(
 );
 
 describe('the page on failure modes', () => {
-  test('lists F1 to the last id, each once', () => {
+  test('lists every id from F1 to the last exactly once', () => {
     const numbers = listed.map((id) => Number(id.slice(1))).toSorted((a, b) => a - b);
     expect(numbers.length).toBeGreaterThan(50);
     expect(numbers).toEqual(numbers.map((_, index) => index + 1));

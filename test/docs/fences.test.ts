@@ -69,11 +69,11 @@ describe('the code in the documentation', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('finds the code in the documentation', () => {
+  test('includes the code in the README', () => {
     expect(fences.map(({ place }) => place.replace(/:\d+$/, ''))).toContain('README.md');
   });
 
-  test('compiles all code as a whole', () => {
+  test('compiles as a whole', () => {
     expect(compiled).toEqual({ code: 0, output: '' });
   });
 

@@ -97,7 +97,7 @@ describe('the Dockerfile of the keeper', () => {
     expect(argumentsOf(instructions('EXPOSE')[0])).toEqual([command[command.indexOf('--health-port') + 1]]);
   });
 
-  test('names packages of this repository, by their versions', () => {
+  test('installs packages of this repository in their current versions', () => {
     for (const [name, range] of Object.entries(Object(jsonOf('keeper/package.json')['dependencies']))) {
       const { version } = JSON.parse(
         readFileSync(join(root, 'packages', name.replace('@sealring/', ''), 'package.json'), 'utf8'),
@@ -174,7 +174,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
     });
   });
 
-  test('the cron jobs run the keeper every hour, and on Kubernetes one at a time', () => {
+  test('the cron jobs run the keeper every hour, and Kubernetes runs only one job at a time', () => {
     expect(at(CRON, 'spec', 'schedule')).toMatch(/^\d+ \* \* \* \*$/);
     expect(at(CRON, 'spec', 'concurrencyPolicy')).toBe('Forbid');
     expect(SCHEDULE['ScheduleExpression']).toBe('rate(1 hour)');

@@ -57,7 +57,7 @@ const namespace = one('Namespace').metadata.name;
 const account = one('ServiceAccount').metadata.name;
 const container = (kind: string): unknown => at(one(kind), 'spec', 'template', 'spec', 'containers', 0);
 
-describe('the manifests', () => {
+describe('the set of manifests', () => {
   test('all manifests are in one namespace', () => {
     expect(new Set([...all, ...keepers].map(({ metadata }) => metadata.namespace ?? metadata.name))).toEqual(
       new Set([namespace]),

@@ -39,7 +39,7 @@ describe('the page on parity with Python', () => {
     expect(named.length).toBeGreaterThan(35);
   });
 
-  test.each(named)('names the test “$title” of $file, which exists', ({ file, title }) => {
+  test.each(named)('names only tests that exist: “$title” in $file', ({ file, title }) => {
     expect(sources.get(file) ?? '').toContain(`'${title}'`);
   });
 

@@ -111,7 +111,7 @@ describe('the prose check', () => {
     expect([...check(source.join('\n'), 'packages/x/src/x.ts').keys()]).toEqual([2, 5, 8, 10, 11, 12]);
   });
 
-  test('reads the titles of tests, and nothing else of a test file', () => {
+  test('reads the titles of tests, and nothing else in a test file', () => {
     const source = [
       "describe('the laws of a ring', () => {",
       "  test('it has rights', () => expect(told()).toBe('it was told'));",

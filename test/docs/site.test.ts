@@ -30,7 +30,7 @@ describe('the outline of the site', () => {
     expect(written.filter((path) => !listed.includes(path))).toEqual([]);
   });
 
-  test('the outline has no page twice', () => {
+  test('the outline lists no page twice', () => {
     expect(listed.filter((path, index) => listed.indexOf(path) !== index)).toEqual([]);
   });
 });
@@ -82,7 +82,7 @@ describe('the site', () => {
     expect(foreignRequests(site)).toEqual([]);
   });
 
-  test('names no folder of the machine that built it (F21)', () => {
+  test('names no folder on the machine that built it (F21)', () => {
     const pages = globSync('**/*.html', { cwd: site });
     expect(pages.length).toBeGreaterThan(100);
     expect(pages.filter((page) => textOf(page).includes(root))).toEqual([]);

@@ -167,15 +167,18 @@ describe(`${MEMBERS} processes that start at the same time on an empty store`, (
   });
 
   for (const { store, isThere, ring, prepare, document } of stores) {
-    test.skipIf(!isThere)(`processes that start at once create one ring with one key on ${store}`, async () => {
-      await prepare?.();
-      const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
-      await Promise.all(members.map((member) => member.tell('start', order)));
-      const { keys } = JSON.parse((await document()) ?? '') as { keys: { id: string }[] };
-      expect(keys).toHaveLength(1);
-      const healths = await Promise.all(members.map((member) => member.tell('health', undefined)));
-      expect(new Set(healths.map(({ sealingKey }) => sealingKey))).toEqual(new Set([keys[0]?.id]));
-      await Promise.all(members.map((member) => member.tell('close', undefined)));
-    });
+    test.skipIf(!isThere)(
+      `processes that start at the same time create one ring with one key on ${store}`,
+      async () => {
+        await prepare?.();
+        const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
+        await Promise.all(members.map((member) => member.tell('start', order)));
+        const { keys } = JSON.parse((await document()) ?? '') as { keys: { id: string }[] };
+        expect(keys).toHaveLength(1);
+        const healths = await Promise.all(members.map((member) => member.tell('health', undefined)));
+        expect(new Set(healths.map(({ sealingKey }) => sealingKey))).toEqual(new Set([keys[0]?.id]));
+        await Promise.all(members.map((member) => member.tell('close', undefined)));
+      },
+    );
   }
 });

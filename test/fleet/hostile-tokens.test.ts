@@ -86,7 +86,7 @@ describe('tokens that an attacker makes up (F5)', () => {
 });
 
 describe('a ring that rotates for seven years (F23)', () => {
-  test(`${ROTATIONS} rotations leave no longer document and no more keys than the first hundred`, async () => {
+  test(`after ${ROTATIONS} rotations, the document is no longer and has no more keys than after the first hundred`, async () => {
     const { codec, ring, clock } = target;
     const sizes: number[] = [];
     const keys: number[] = [];

@@ -37,7 +37,7 @@ function sum(calls: readonly Calls[]): Calls {
 }
 
 describe(`${MEMBERS} processes on one file ring`, () => {
-  test('processes that start at once on an empty store create one ring with one key, with one unwrap each (F6, F8)', async () => {
+  test('processes that start at the same time on an empty store create one ring with one key, with one unwrap each (F6, F8)', async () => {
     const calls = await fleet.start(await fleet.fork(MEMBERS));
     expect(storedKeyIds()).toHaveLength(1);
     const { generate, wrap, unwrap } = sum(calls);

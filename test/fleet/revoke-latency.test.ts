@@ -223,7 +223,7 @@ describe
         expect(slowest).toEqual({ ofLast: within(BOUND_SECONDS), ofOthers: within(BOUND_SECONDS) });
       });
 
-      test(`a member that was stopped seals the last token under a revoked key within ${BOUND_SECONDS} s, or within as long after a longer stop`, async (context) => {
+      test(`a member that was stopped seals the last token under a revoked key within ${BOUND_SECONDS} s, or within the same time after a longer stop`, async (context) => {
         const trouble: Trouble = ({ last }, trial) => {
           last.freeze();
           const began = performance.now();

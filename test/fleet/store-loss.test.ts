@@ -90,7 +90,7 @@ async function statusesDuring(run: (said: Statuses) => Promise<void>): Promise<S
 }
 
 describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, () => {
-  test('processes that start at once on an empty store create one ring with one key, and unseal what any of them seals (F8, F31)', async () => {
+  test('processes that start at the same time on an empty store create one ring with one key, and unseal every token that any of them seals (F8, F31)', async () => {
     await fleet.start(await fleet.fork(MEMBERS));
     expect(await storedKeyIds()).toHaveLength(1);
     await fleet.round();
@@ -161,7 +161,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, () => {
     expect(fleet.members).toHaveLength(MEMBERS);
   });
 
-  test('a revocation survives a store that falls back to an older copy, and one that lost everything (F31)', async () => {
+  test('a revocation survives a fallback of the store to an older copy, and the loss of everything in it (F31)', async () => {
     const copy = await command('HMGET', key, 'document', 'revision');
     const [revoker] = fleet.members;
     const sealed = await revoker?.tell('seal', ['revoked']);

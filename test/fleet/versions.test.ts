@@ -43,7 +43,7 @@ async function rewrite(change: (body: Body) => object): Promise<string> {
 
 const changes: readonly (readonly [string, (body: Body) => object])[] = [
   ['another format', (body) => ({ ...body, format: 'sealring/ring/2' })],
-  ['a member more', (body) => ({ ...body, contacts: { next: [1, 2] } })],
+  ['an additional member', (body) => ({ ...body, contacts: { next: [1, 2] } })],
   ['a new member in a key', (body) => ({ ...body, keys: body.keys.map((key) => ({ ...key, labels: ['next'] })) })],
   [
     'a new member in a wrap',

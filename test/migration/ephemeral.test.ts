@@ -70,7 +70,7 @@ async function drain(fleet: Fleet, module: string, between: readonly Step[]): Pr
   return flows;
 }
 
-describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guide', () => {
+describe.concurrent('a migration from an ephemeral key to a KMS with a drain, as in the guide', () => {
   test.each(Object.entries(EPHEMERAL))('no token fails, even after a step back: from %s', (_, module) =>
     onFleet(async (fleet) => {
       const { first, second } = steps();
@@ -80,7 +80,7 @@ describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guid
   );
 });
 
-describe('from another codec to a KMS, with the same drain', () => {
+describe('a migration from another codec to a KMS, with the same drain', () => {
   test.each(Object.entries(SHARED))('no token fails: from %s', (_, module) =>
     onFleet(async (fleet) => {
       const { failures } = await drain(fleet, module(), [steps().second]);

@@ -38,7 +38,7 @@ function steps(mode: (typeof MODES)[number]) {
   };
 }
 
-describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
+describe.concurrent('a migration from a secret of mcp.d to a KMS, as in the guide', () => {
   test.each(MODES)('no user is asked again, even after a step back: %s', (mode) =>
     onFleet(randomBytes(32).toString('hex'), async (fleet) => {
       const { before, first, second, last } = steps(mode);

@@ -65,7 +65,7 @@ function steps() {
   };
 }
 
-describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () => {
+describe.concurrent('a migration from keys of the Python SDK to a KMS, as in the guide', () => {
   test('no token fails, even after a step back and with TypeScript servers in the fleet', () =>
     onFleet(async (fleet) => {
       const { before, first, second, last, early, joining } = steps();

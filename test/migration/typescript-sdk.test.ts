@@ -32,7 +32,7 @@ function steps(wire: 'sealed' | 'signed') {
   };
 }
 
-describe.concurrent('from a secret of the TypeScript SDK to a KMS, as in the guide', () => {
+describe.concurrent('a migration from a secret of the TypeScript SDK to a KMS, as in the guide', () => {
   test.each(['sealed', 'signed'] as const)('no token fails, even after a step back: wire %s', (wire) =>
     onFleet(async (fleet) => {
       const { before, first, second, last } = steps(wire);

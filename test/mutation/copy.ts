@@ -28,7 +28,7 @@ const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** Tests of many seconds, by title: each has quicker ones beside it. */
-const SLOW = 'no .salt, nonce. repeats over|file ring: several processes';
+const SLOW = 'no .salt, nonce. repeats over|several processes on one file ring';
 
 /** Packages whose tests start processes, and how many times as long they take as other tests. */
 const PATIENCE: Readonly<Record<string, number>> = { cli: 4 };

@@ -195,7 +195,7 @@ export default {
     for (const { left, right } of [waits, seals]) expect(left <= now + 2 && now <= right + 2).toBe(true);
   });
 
-  test('matches its screenshots in light and dark mode', async () => {
+  test('has different backgrounds in light and dark mode, and a screenshot of each', async () => {
     if (isForDocs) await page.waitForTimeout(100_000);
     mkdirSync(IMAGES, { recursive: true });
     const grounds: string[] = [];
@@ -212,7 +212,7 @@ export default {
     expect(new Set(grounds).size).toBe(2);
   });
 
-  test.each([360, 420])('shows whole bars and members on a phone of %i pixels', async (width) => {
+  test.each([360, 420])('shows bars and members in full on a phone that is %i pixels wide', async (width) => {
     await page.setViewportSize({ width, height: 900 });
     const { lowest, cells, ...faults } = await page.evaluate<Narrow>(IN_PAGE.narrow);
     expect(faults).toEqual({ isWide: false, outside: 0, cut: [] });

@@ -26,7 +26,7 @@ const NAMINGS = [
   { naming: 'a collector', suffix: '-otlp', named: (text: string) => withOtlpNames(text, instruments) },
 ];
 
-test.each([...generated()])('%s is what npm run observability writes', (name, text) => {
+test.each([...generated()])('%s is identical to the file that npm run observability writes', (name, text) => {
   expect(readFileSync(join(FOLDER, name), 'utf8')).toBe(text);
 });
 
@@ -47,7 +47,7 @@ test('no metric has a unit that a collector would turn into _ratio', () => {
   expect(instruments.filter((one) => otlpName(one).endsWith('_ratio'))).toEqual([]);
 });
 
-describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
+describe.each(NAMINGS)('the files with the names of $naming', ({ suffix, named }) => {
   const RULES = join(FOLDER, `alerts${suffix}.yml`);
   const DASHBOARD = join(FOLDER, `grafana-dashboard${suffix}.json`);
   const rules = readFileSync(RULES, 'utf8');
@@ -102,11 +102,11 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(exported.size).toBeGreaterThan(20);
     });
 
-    test.each(queries)('a query is PromQL: $place: $expression', ({ expression }) => {
+    test.each(queries)('a query is valid PromQL: $place: $expression', ({ expression }) => {
       expect(readPromql(expression).errors).toEqual([]);
     });
 
-    test.each(queries)('uses exported metrics only: $place: $expression', ({ expression }) => {
+    test.each(queries)('a query uses only exported metrics: $place: $expression', ({ expression }) => {
       const { metrics, labels } = readPromql(expression);
       expect(metrics).not.toEqual([]);
       for (const metric of metrics) expect(exported.has(metric), metric).toBe(true);
@@ -114,7 +114,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(labels.filter((label) => !known.has(label))).toEqual([]);
     });
 
-    test('uses every exported metric', () => {
+    test('the queries use every exported metric', () => {
       const used = new Set(queries.flatMap(({ expression }) => readPromql(expression).metrics));
       const families = [...exported.keys()].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
       const seen = [...used].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));

@@ -228,7 +228,7 @@ describe.each(runnable)('the recipe for $section', (recipe) => {
   });
 
   test.each([
-    ['a state of the client', { requestState: 'asked:A1' }],
+    ['a state that the client made up', { requestState: 'asked:A1' }],
     ['other arguments', { argumentsText: '{"order":"A2"}' }],
     ['another user', { user: 'grace' }],
   ])('a request with %s is refused', async (_name, change) => {

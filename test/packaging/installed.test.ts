@@ -62,7 +62,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
       expect(code).toBe(0);
     });
 
-    test('two servers accept the state of a client, and refuse forged ones', async () => {
+    test('two servers accept the state of a client, and refuse forged states', async () => {
       const { code, output } = await run('built/docs/examples/refund/main.js');
       expect(output).toMatch(/every step succeeded/);
       expect(code).toBe(0);
@@ -82,7 +82,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
   });
 
   test.each(fromSources.filter(({ title }) => !title.startsWith('Node')))(
-    '$title: the conformance kit reports only what the page lists',
+    '$title: the conformance kit reports only the findings that the page lists',
     async (runtime) => {
       const { output } = await runtime.run('test/packaging/consumer/kit.ts', [], { cwd: project.folder });
       const others = runtime.title.startsWith('Bun') ? ['CODEC-NO-GLOBALS'] : [];

@@ -43,7 +43,7 @@ test('the range begins at 2.0.0', () => {
   expect(ENDS[0]).toBe('2.0.0');
 });
 
-describe.each(ENDS)('with the MCP SDK %s', (version) => {
+describe.each(ENDS)('a project with the MCP SDK %s', (version) => {
   let cwd: string;
   beforeAll(async () => {
     const dependencies = { [SDK]: version, '@modelcontextprotocol/client': version, '@types/node': '20.19.0' };

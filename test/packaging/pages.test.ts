@@ -68,7 +68,7 @@ afterAll(async () => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-test('the pages with install lines include the README, the first server and every package that a program imports', () => {
+test('the pages with install lines include the README, the guide to the first server and the README of every npm package', () => {
   expect(found).toEqual(expect.arrayContaining(['README.md', join('docs', 'guides', 'first-server.md')]));
   const manifests = readdirSync(join(root, 'packages')).filter((name) => name !== 'python');
   expect(found).toEqual(expect.arrayContaining(manifests.map((name) => join('packages', name, 'README.md'))));
@@ -91,7 +91,7 @@ describe.each(found)('%s, in an empty project', (page) => {
       },
     });
 
-  test('installs what its install lines name', async () => {
+  test('the install lines of the page succeed without a warning', async () => {
     writeFileSync(join(project, 'package.json'), manifest);
     writeFileSync(join(project, '.npmrc'), registry.npmrc);
     for (const line of new Set(installsOf(page))) {
@@ -101,7 +101,7 @@ describe.each(found)('%s, in an empty project', (page) => {
     }
   });
 
-  test.runIf(programs.length > 0)('every program compiles with what was installed', async () => {
+  test.runIf(programs.length > 0)('every program compiles with the installed packages', async () => {
     for (const fence of programs) {
       // A module, although a code block without imports would be a script.
       const isModule = /^(import|export) /m.test(fence.text);

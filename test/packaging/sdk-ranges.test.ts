@@ -34,7 +34,7 @@ const SDKS = publishedFolders()
 /** The lowest version of a range, which is the first that the range names. */
 const LOWEST = Object.fromEntries(SDKS.map(({ name, range }) => [name, /\d+\.\d+\.\d+/.exec(range)?.[0] ?? '']));
 
-test.each(SDKS)('$folder accepts $name as a peer from a full version number on', ({ folder, name, current }) => {
+test.each(SDKS)('the peer range of $folder for $name begins at a full version number', ({ folder, name, current }) => {
   expect(manifestOf(folder).dependencies?.[name]).toBeUndefined();
   expect(LOWEST[name]).toMatch(/^\d+\.\d+\.\d+$/);
   // The other end of the range is the version of every other test.
@@ -42,7 +42,7 @@ test.each(SDKS)('$folder accepts $name as a peer from a full version number on',
 });
 
 // With the newest versions, installed.test.ts does the same.
-describe('with the lowest version of every vendor SDK', () => {
+describe('a project with the lowest version of every vendor SDK', () => {
   let project: ConsumerProject;
   let services: EveryService;
   beforeAll(async () => {

@@ -10,14 +10,14 @@ const [BEGIN, END] = ['<!-- arguments: begin -->', '<!-- arguments: end -->'];
 
 /** Arguments as sent, and as JSON.parse changes them. */
 const LOST: readonly (readonly [argumentsText: string, why: string])[] = [
-  ['{"x":1.0}', 'an integral float is an integer'],
+  ['{"x":1.0}', 'JavaScript reads an integral float as an integer'],
   ['{"x":-3.0}', 'the same, negative'],
   ['{"x":1e5}', 'the same, with an exponent'],
   ['{"x":1.5e1}', 'the same: 15.0'],
   ['{"x":1e15}', 'the same, as long as Python writes it without an exponent'],
   ['{"x":1e-400}', 'too small to distinguish from zero: 0.0'],
   ['{"x":-0}', 'an integer in Python, which has no negative zero'],
-  ['{"x":9007199254740992}', 'beyond 2^53 - 1: Python keeps every digit, here it may be rounded'],
+  ['{"x":9007199254740992}', 'beyond 2^53 - 1: Python keeps every digit, but JavaScript may round the number'],
   ['{"x":9007199254740993}', 'the same, and it is rounded'],
   ['{"x":18446744073709551616}', 'the same: 2^64'],
   ['{"x":1000000000000000000000}', 'the same: from 10^21 on even the spelling differs'],

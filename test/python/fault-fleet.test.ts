@@ -134,7 +134,7 @@ const MORE_FLEETS = [
 ] as const;
 
 describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
-  'on %s, %i Python and %i TypeScript processes, with an AWS KMS',
+  'a fleet on %s, with %i Python and %i TypeScript processes and an AWS KMS',
   (engine, pythons, typescripts, start) => {
     test('no valid token fails through rotations, kill -9, the loss of the store, a KMS outage and a revocation (F7, F8, F31)', async () => {
       const store = await start();

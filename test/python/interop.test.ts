@@ -108,7 +108,7 @@ async function exchange(member: KmsCodec, readers: readonly PythonProcess[]): Pr
   return keys;
 }
 
-test('each language unseals the other’s tokens, in both formats, through rotations, one in an emergency, and a revocation (F8)', async () => {
+test('each language unseals the other’s tokens, in both formats, through rotations, an emergency rotation and a revocation (F8)', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const readers = [await fleet.started(), await fleet.started({ format: 'python' })];

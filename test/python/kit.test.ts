@@ -306,7 +306,7 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
   },
 };
 
-describe('through --exec, the Python package passes the conformance kit with', () => {
+describe('the conformance kit on the Python package, through --exec', () => {
   // They mostly wait: for deadlines, outages and pushes.
   test.concurrent.for(Object.entries(STORES))(
     'the ring store %s of the Python package passes the conformance kit',

@@ -70,8 +70,8 @@ describe.each([
   ['PostgreSQL', 'two Python and two TypeScript members', [newTypescript, newPython, newTypescript, newPython]],
   ['a file', 'two Python and two TypeScript members', [newPython, newTypescript, newPython, newTypescript]],
   ['Redis', 'three Python members', [newPython, newPython, newPython]],
-] as const)('on %s, %s', (store, _, makes) => {
-  test('no valid token fails through a start at once, rotations, kill -9 and a revocation (F8)', async () => {
+] as const)('a fleet on %s, with %s', (store, _, makes) => {
+  test('no valid token fails through a simultaneous start, rotations, kill -9 and a revocation (F8)', async () => {
     const place = (STORES[store] as () => MixedPlace)();
     const fleet = new MixedFleet();
     let names = 0;

@@ -50,7 +50,7 @@ test.each([
   ['a user that does not exist', 'stranger', 'any', 'postgres', 'denied'],
   ['a database that does not exist', 'app', 'any', 'payments', 'unavailable'],
 ] as const)(
-  'a start in Python fails at once with %s, as the same kind of error as in TypeScript',
+  'with %s, a start in Python fails at once, with the same kind of error as in TypeScript',
   async (_, user, password, database, kind) => {
     const process = new PythonProcess(python, {
       role: 'member',

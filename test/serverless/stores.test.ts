@@ -60,7 +60,7 @@ const started: Readonly<Record<string, () => Promise<Record<string, string>>>> =
   },
 };
 
-describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
+describe.skipIf(!hasWorkerd || moto === '')('ring stores in workerd', () => {
   test.each([
     ['dynamodb', 'worker'],
     ['redis', 'worker'],

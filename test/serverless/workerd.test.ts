@@ -35,7 +35,7 @@ function openInNode(token: string): string {
   return Buffer.from(node.unseal(token)).toString();
 }
 
-describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
+describe.skipIf(!hasWorkerd || moto === '')('Workers in workerd', () => {
   beforeAll(async () => {
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
     const client = new S3Client({ endpoint: moto, region: 'us-east-1', forcePathStyle: true, credentials });
@@ -124,7 +124,7 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
   describe.each([
     ['Workers', 2],
     ['Node.js', 3],
-  ] as const)('bundled for %s', (_, at) => {
+  ] as const)('a Worker bundled for %s', (_, at) => {
     test.each([
       ['404 NoSuchKey to a read is absent', 404, xml('NoSuchKey'), absent],
       ['404 NoSuchBucket to a read is unavailable', 404, xml('NoSuchBucket'), failed('unavailable')],

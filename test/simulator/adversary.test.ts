@@ -89,7 +89,7 @@ describe('adversary plays', () => {
   }
 });
 
-describe('the oracle is tested by mutants', () => {
+describe('mutants that test the oracle', () => {
   test.each(MUTANTS)('$name can be applied, because core has each text that it replaces exactly once', ({ edits }) => {
     for (const { file, from, to } of edits) {
       expect(readFileSync(new URL(file, CORE), 'utf8').split(from), file).toHaveLength(2);

@@ -41,7 +41,7 @@ describe('the number of calls', () => {
     });
   }
 
-  test('half a day with outages takes fewer calls than the formula gives, by less than a fifth', async () => {
+  test('a fleet with outages makes fewer calls in half a day than the formula gives, but by less than a fifth', async () => {
     const { calls } = await simulate(usualWorld(1, 0.5, 20), ['kms-outage-hourly-10']);
     const share = calls.kmsPerMemberDay / (calls.expected?.kms ?? 0);
     expect(share).toBeGreaterThan(0.8);

@@ -22,7 +22,7 @@ test('a fleet with all faults at once loses no valid token and keeps one ring', 
 // end of the outage also ended each member's only wait.
 test.each([
   ['ends long after', 'kms-outage-at-rotation'],
-  ['ends while members wait their turn for', 'kms-outage-until-rotation'],
+  ['ends while members wait for their turn for', 'kms-outage-until-rotation'],
 ])('a large fleet makes few keys for a rotation if a KMS outage %s that rotation (F7)', async (_, faults) => {
   // Calls of half a second represent a larger fleet. A key every 8 h, so that the rotation comes soon.
   const options = { ...usualWorld(1, 0.4, 1_000), quantumMs: 500, policy: { rotateEverySeconds: 28_800 } };
@@ -32,7 +32,7 @@ test.each([
   expect(report.calls.generated).toBeLessThanOrEqual(4);
 });
 
-describe('the documented bounds hold (F10)', () => {
+describe('the documented bounds (F10)', () => {
   test('a key that is disabled at a reachable KMS stops sealing within 980 s, and unsealing within 1 580 s', async () => {
     const { bounds } = await simulate(usualWorld(3, 8, 20), ['key-disabled']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(300);

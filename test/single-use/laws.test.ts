@@ -13,7 +13,7 @@ describe.each([
   ['redis', (url: string) => redisSingleUse({ url })],
   ['postgres', (connectionString: string) => postgresSingleUse({ connectionString })],
   ['dynamodb', (endpoint: string) => dynamodbSingleUse({ table: 'sealring', client: dynamodbClient(endpoint) })],
-] as const)('memorySingleUse and the stores on %s', (name, make) => {
+] as const)('the single-use store on %s', (name, make) => {
   const closing: (() => unknown)[] = [];
   let way: Awaited<ReturnType<typeof wayTo>>;
   beforeAll(async () => {

@@ -88,7 +88,7 @@ describe.each(STORES)('on %s', (store) => {
   });
 });
 
-describe.each(['memory', ...STORES] as const)('the Python store: %s', (name) => {
+describe.each(['memory', ...STORES] as const)('the single-use store of the Python package: %s', (name) => {
   const stopping: (() => unknown)[] = [];
   let way: Awaited<ReturnType<typeof wayTo>> | undefined;
   let stores: PythonStores;

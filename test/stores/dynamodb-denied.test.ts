@@ -55,7 +55,7 @@ describe.skipIf(moto === undefined)('DynamoDB with IAM policies', () => {
     for (const close of closing) close();
   });
 
-  test('the policies of the README are enough for a member and for a reader, and a reader writes nothing', async () => {
+  test('the policies in the README are sufficient for a member and for a reader, and do not let a reader write', async () => {
     const { member, reader } = rings;
     expect(await member?.read()).toBeUndefined();
     const first = await member?.write('x', { expected: undefined });

@@ -102,7 +102,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
 
-    test('every call to a frozen server ends by its deadline, and a call that was given up is not sent later (F29)', async () => {
+    test('every call to a frozen server ends by its deadline, and an abandoned call is not sent later (F29)', async () => {
       const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       server().freeze();
@@ -184,7 +184,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('a call without an answer is unavailable, and a read shows whether a write succeeded (F29)', async () => {
+    test('a call without an answer is reported as unavailable, and a read shows whether a write succeeded (F29)', async () => {
       const network = await proxy();
       const name = `half-open-${Date.now()}`;
       const [near, far] = [

@@ -37,7 +37,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       return codec;
     }
 
-    test('one member unseals what the other sealed (F8)', async () => {
+    test('each member unseals tokens of the other (F8)', async () => {
       const name = freshName();
       const [a, b] = await Promise.all([member(name, 300), member(name, 300)]);
       expect(b.unseal(a.seal(state))).toEqual(new Uint8Array(state));

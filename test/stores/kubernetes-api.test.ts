@@ -169,7 +169,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.create()).toMatchObject(refused(409, 'AlreadyExists', `secrets/${object.name}`));
     });
 
-    test('a patch has its version as a condition, unless it names no version or the version 0', async () => {
+    test('a patch that names a version other than 0 applies only to that version, and any other patch applies to any version', async () => {
       const object = talk();
       const { uid, version } = await object.create();
       const patch = (resourceVersion: string | undefined, value: string) =>
@@ -194,7 +194,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect((await object.patch({ metadata: { annotations: { write: '1' } } })).version).not.toBe(version);
     });
 
-    test('a patch for another uid is invalid, and a conflict if the version differs too', async () => {
+    test('a patch for another uid is invalid, and is a conflict if the version differs too', async () => {
       const object = talk();
       const { version } = await object.create();
       const patch = (resourceVersion: string) =>
@@ -260,7 +260,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       );
     });
 
-    test('in a missing namespace, a read reports a missing object, but a create the missing namespace', async () => {
+    test('in a missing namespace, a read reports a missing object, but a create reports the missing namespace', async () => {
       const object = talk('secrets', 'nowhere');
       expect(await object.get()).toMatchObject(refused(404, 'NotFound', `secrets/${object.name}`));
       expect(await object.create()).toMatchObject(refused(404, 'NotFound', 'namespaces/nowhere'));

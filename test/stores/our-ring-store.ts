@@ -8,7 +8,7 @@ const ROUNDS = Number(process.env['SEALRING_ROUNDS'] ?? 20);
 
 /** Tests of a store of this repository: the whole kit, whose warnings are failures here, and more. */
 export function describeOurRingStore(target: RingStoreTarget): void {
-  describe('no test of the store emits a warning', () => {
+  describe('the conformance kit, with warnings as failures', () => {
     const warnings: string[] = [];
     const note = ({ name, message }: Error): void => {
       if (name === 'ConformanceWarning') warnings.push(message);
@@ -46,7 +46,7 @@ export function describeOurRingStore(target: RingStoreTarget): void {
     });
 
     test.skipIf(target.supports?.serviceDate !== true)(
-      'reports one date for each answer, to the minute (F13)',
+      'reports one date for each answer, correct to the minute (F13)',
       async () => {
         const store = await open();
         const dates: Date[] = [];

@@ -26,21 +26,24 @@ export function testErrorTable(
 ): void {
   const listed = rows.flatMap(([kind, codes, status]) => codes.split(/\s+/).map((code) => ({ code, kind, status })));
 
-  test.each(listed)('$code is $kind, with our own message, and only under its own status if it has one (F9)', (row) => {
-    const { code, kind, status } = row;
-    const detail = expect.stringMatching(new RegExp(`^\\w.{9,} \\(${code}\\)$`));
-    for (const failure of classify(code, status ?? 403)) expect(failure).toEqual({ kind, serviceCode: code, detail });
-    if (status === undefined) return;
-    for (const other of [...STATUSES, ...NO_STATUS, String(status)].filter((each) => each !== status)) {
-      for (const failure of classify(code, other)) expect(failure).not.toHaveProperty('serviceCode');
-    }
-  });
+  test.each(listed)(
+    '$code is classified as $kind, with our own message, and only with its listed status if it has one (F9)',
+    (row) => {
+      const { code, kind, status } = row;
+      const detail = expect.stringMatching(new RegExp(`^\\w.{9,} \\(${code}\\)$`));
+      for (const failure of classify(code, status ?? 403)) expect(failure).toEqual({ kind, serviceCode: code, detail });
+      if (status === undefined) return;
+      for (const other of [...STATUSES, ...NO_STATUS, String(status)].filter((each) => each !== status)) {
+        for (const failure of classify(code, other)) expect(failure).not.toHaveProperty('serviceCode');
+      }
+    },
+  );
 
   test('every row of the table is listed in this test', () => {
     expect(listed.map(({ code }) => code).toSorted()).toEqual(Object.keys(table).toSorted());
   });
 
-  test.each(STATUSES)('the status %i decides the kind of an unknown code', (status) => {
+  test.each(STATUSES)('the status %i determines the kind of an unknown code', (status) => {
     const detail = expect.stringMatching(status < 300 ? /^the call failed$/ : `^\\w.{9,} \\(status ${status}\\)$`);
     for (const code of ['Novelty', 'constructor', '__proto__', '403'])
       for (const failure of classify(code, status))

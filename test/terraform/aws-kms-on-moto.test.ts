@@ -142,7 +142,7 @@ function testRoles(deployment: Deployment): () => string {
     expect(member.health().keys).toHaveLength(2);
   });
 
-  test('`sealring doctor` finds no error with a member’s credentials, and reports the permissions that a reader’s lack', async () => {
+  test('`sealring doctor` finds no error with a member’s credentials, and reports the permissions that a reader’s credentials lack', async () => {
     const examine = (role: Role): Promise<Ended> => {
       const { accessKeyId, secretAccessKey } = deployment.clients[role].credentials;
       const env = {
@@ -330,7 +330,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     beforeAll(() => deployment.start(TRIAL), TERRAFORM_MS);
     const tokenOf = testRoles(deployment);
 
-    test('members and readers claim a token once', async () => {
+    test('members and readers can claim a token only once', async () => {
       const { table = '' } = deployment.outputs.ring_options;
       const storeOf = (role: Role) => dynamodbSingleUse({ table, client: deployment.clients[role].dynamodb });
       const soon = new Date(Date.now() + 60_000);

@@ -81,7 +81,7 @@ describe('the invariants of policies', () => {
     ['no context', unbound],
     ['another ring', { ...right, Condition: { StringEquals: { 'kms:EncryptionContext:sealring:ring': 'other' } } }],
     ['a grant without a context', { ...unbound, Action: 'kms:CreateGrant' }],
-    ['everybody', { ...right, Principal: '*' }],
+    ['every principal', { ...right, Principal: '*' }],
     ['the account', { ...right, Principal: { AWS: [HOLDERS.member, ROOT] } }],
     ['every item', item],
     ['a foreign item', { ...item, Condition: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': ['ring#x'] } } }],
@@ -90,7 +90,7 @@ describe('the invariants of policies', () => {
   });
 });
 
-describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () => {
+describe.skipIf(workspace === undefined)('terraform/aws-kms, checked by Terraform', () => {
   let ownTests: OwnTests = { runs: [], complaints: [] };
   const states = new Map<string, Outputs>();
   let formatted: string | undefined;
@@ -140,16 +140,19 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     }
   });
 
-  test.each(ROLES)('the key policy allows a %s what its policy allows, in statements for no one else', (role) => {
-    const ofRole = policyIn('s3', 'key_policy').Statement.filter(
-      ({ Principal }) => Principal !== '*' && Principal?.AWS.includes(HOLDERS[role]),
-    );
-    expect(ofRole.map(({ Principal }) => Principal)).toEqual([{ AWS: [HOLDERS[role]] }]);
-    const keyActions = allowed(policyIn('s3', 'policies', role)).filter((action) => action.startsWith('kms:'));
-    expect(allowed({ Version: '', Statement: ofRole })).toEqual(keyActions);
-  });
+  test.each(ROLES)(
+    'the key policy allows a %s the same actions as its own policy, in statements that apply to no one else',
+    (role) => {
+      const ofRole = policyIn('s3', 'key_policy').Statement.filter(
+        ({ Principal }) => Principal !== '*' && Principal?.AWS.includes(HOLDERS[role]),
+      );
+      expect(ofRole.map(({ Principal }) => Principal)).toEqual([{ AWS: [HOLDERS[role]] }]);
+      const keyActions = allowed(policyIn('s3', 'policies', role)).filter((action) => action.startsWith('kms:'));
+      expect(allowed({ Version: '', Statement: ofRole })).toEqual(keyActions);
+    },
+  );
 
-  test('the key’s administrators and rescuers are not allowed to use it', () => {
+  test('the key’s administrators and rescuers are not allowed to use the key', () => {
     const users = policyIn('s3', 'key_policy').Statement.filter(usesKey);
     const { member, reader, rotator } = HOLDERS;
     expect(users.map(({ Principal }) => Principal)).toEqual([member, reader, rotator].map((arn) => ({ AWS: [arn] })));

@@ -66,7 +66,7 @@ describe('the module terraform/azure-key-vault', () => {
   });
 
   // No plan shows it.
-  test('protects from destruction what cannot be restored: the vault, the keys, the account and the container', () => {
+  test('prevents the destruction of resources that cannot be restored: the vault, the keys, the account and the container', () => {
     const resources = [...read('main.tf').matchAll(/^resource "(\w+)" "(\w+)" \{\n(.*?)^\}$/gms)];
     const kept = resources.filter(([, , , body = '']) => /^ {4}prevent_destroy = true$/m.test(body));
     expect(kept.map(([, type, name]) => `${type}.${name}`)).toEqual([
@@ -146,13 +146,13 @@ describe('the invariants of permissions', () => {
     ['a whole vault', assigned(onKey, { scope: vault }), {}],
     ['a whole account', assigned(onRing, { scope: account, condition: null }), {}],
     ['a resource group', assigned(onKey, { scope: group }), {}],
-    ['somebody else', assigned(onKey, { principal_id: 'other' }), {}],
+    ['another principal', assigned(onKey, { principal_id: 'other' }), {}],
     ['a key used by an identity without permission', onKey, { mayUseKeys: false }],
     ['an administrator of more than the vault', assigned(onKey, { scope: group }), { isAdministrator: true }],
     ['no condition', assigned(onRing, { condition: null }), {}],
     ['another blob', assigned(onRing, { condition: conditionOf('other.ring') }), {}],
     ['a condition that lacks an action', defined(onRing, { data_actions: [`${blobs}/delete`] }), {}],
-    ['a condition of the old language', assigned(onRing, { condition_version: '1.0' }), {}],
+    ['a condition in the old language', assigned(onRing, { condition_version: '1.0' }), {}],
   ])('the invariants of permissions reject permissions with %s', (_name, grant, changes) => {
     expect(faultsOf(grant, { ...purpose, ...changes })).toHaveLength(1);
   });
@@ -170,7 +170,7 @@ interface Planned {
   readonly change: { readonly after: Readonly<Record<string, unknown>> };
 }
 
-describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terraform with the schema only', () => {
+describe.skipIf(workspace === undefined)('terraform/azure-key-vault, checked by Terraform with the schema only', () => {
   let ownTests: OwnTests = { runs: [], complaints: [] };
   let planned: readonly Planned[] = [];
 

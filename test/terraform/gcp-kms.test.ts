@@ -131,9 +131,9 @@ describe('the invariants of grants', () => {
     ['every permission', { ...onKey, role: 'everything' }],
     ['the permission to grant permissions', { ...onKey, role: 'administrator' }],
     ['the permission to destroy', { ...onKey, role: 'destroyer' }],
-    ['everybody', { ...onKey, member: 'allUsers' }],
+    ['all users', { ...onKey, member: 'allUsers' }],
     ['every account', { ...onKey, member: 'allAuthenticatedUsers' }],
-    ['somebody else', { ...onKey, member: 'serviceAccount:other@shop-prod.iam.gserviceaccount.com' }],
+    ['another service account', { ...onKey, member: 'serviceAccount:other@shop-prod.iam.gserviceaccount.com' }],
     ['the whole key ring', { ...onKey, type: 'google_kms_key_ring_iam_member' }],
     ['the whole project', { ...onKey, type: 'google_project_iam_member' }],
     ['a permission on another resource', { ...onKey, role: 'lister' }],
@@ -154,7 +154,7 @@ interface Change {
   readonly change: { readonly after: Readonly<Record<string, unknown>> };
 }
 
-describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform with the schema of its provider', () => {
+describe.skipIf(workspace === undefined)('terraform/gcp-kms, checked by Terraform with the provider schema', () => {
   let ownTests: OwnTests = { runs: [], complaints: [] };
   let changes: readonly Change[] = [];
   let provider: SchemaProvider | undefined;
@@ -241,7 +241,7 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform with t
   });
 
   test.each(['member', 'reader', 'rotator'] as const)(
-    'plans for a %s the permissions that the packages list',
+    'plans the permissions that the packages list for a %s',
     (role) => {
       const made = rolesMade();
       for (const holder of HOLDERS[role]) {

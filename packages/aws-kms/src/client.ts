@@ -1,4 +1,4 @@
-/** One call in the SDK's form: `GenerateDataKeyCommand`, `EncryptCommand` or `DecryptCommand`. */
+/** A command of the SDK: `GenerateDataKeyCommand`, `EncryptCommand` or `DecryptCommand`. */
 export interface AwsKmsCommand {
   readonly input: object;
 }

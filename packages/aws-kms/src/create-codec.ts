@@ -19,7 +19,8 @@ export interface AwsKmsCodecOptions
 
 /**
  * Creates a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one
- * call. Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
+ * call. Without `client`, the key wrapper takes its credentials from the AWS default chain, and also its region unless
+ * `keyId` is an ARN.
  *
  * @throws {TypeError} for an unknown option, or for an option of the wrong type.
  * @throws {RangeError} for an option outside its bounds.

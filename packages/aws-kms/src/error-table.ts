@@ -16,8 +16,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ...vendorError.awsErrorRows<ErrorRow>({
     denied: { kind: 'denied' },
     credentials: { kind: 'denied', hint: CREDENTIALS },
-    // These are not `denied`, whatever their status: expired credentials or a wrong clock do not show that the
-    // permission to use the key is missing, and three denials stop a fleet from sealing.
+    // The next two groups are not `denied`, whatever their status: expired credentials or a wrong clock do not mean
+    // that the permission to use the key is missing, and three denials stop a fleet from sealing.
     expired: { kind: 'unavailable', hint: CREDENTIALS },
     clock: { kind: 'unavailable', hint: "this machine's clock differs from the service's" },
     request: { kind: 'denied', hint: REQUEST },
@@ -64,8 +64,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
  * only: never a message, which can contain parts of the request, and never the class, which differs between copies of
  * the SDK. Never throws.
  *
- * A name in the table decides the kind. Otherwise the HTTP status decides it: a 403 without a JSON body, which proxies
- * and service control policies send, arrives as a `SyntaxError`. Anything else is `unavailable`.
+ * A name in the table determines the kind. Otherwise, the HTTP status determines it, because a 403 without a JSON body,
+ * from a proxy or because of a service control policy, arrives as a `SyntaxError`. Anything else is `unavailable`.
  */
 export function classify(error: unknown): ServiceFailure {
   const metadata = vendorError.property(error, '$metadata');

@@ -22,7 +22,7 @@ const ARN = new RegExp(
 );
 const BARE = new RegExp(`^(?:(?<id>${KEY_ID})|${ALIAS})$`);
 
-/** Parses the name of a KMS key; returns undefined for any other form. */
+/** Parses the name of a KMS key; returns undefined for any other text. */
 export function parseKeyName(text: string): KeyName | undefined {
   const arn = ARN.exec(text)?.groups as (ArnScope & { readonly id?: string }) | undefined;
   if (arn !== undefined) {
@@ -40,14 +40,15 @@ export function parseKeyArn(text: string): Extract<KeyName, { form: 'key-arn' }>
   return name?.form === 'key-arn' ? name : undefined;
 }
 
-/** A multi-Region key: every replica has the same key id, but its own ARN. */
+/** Whether the id belongs to a multi-Region key, whose replicas share the key id but have different ARNs. */
 export function isMultiRegionId(id: string): boolean {
   return id.startsWith('mrk-');
 }
 
 /**
- * Whether the key with ARN `arn` can be the key that `name` means. A key ARN determines the key; a bare key id leaves
- * account and region undetermined; an alias leaves the key undetermined, but an alias ARN fixes its region and account.
+ * Whether the key with the ARN `arn` can be the key that `name` refers to. A key ARN determines the key; a bare key id
+ * leaves the account and the region undetermined; an alias leaves the key undetermined, but an alias ARN determines the
+ * key's region and account.
  *
  * @param anyRegion - Whether to compare only the key ids of multi-Region keys, not their Regions.
  */

@@ -22,9 +22,9 @@ const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Obje
  * context is sent as the encryption context, and KMS authenticates it. A wrapped key records the key ARN that KMS
  * reports.
  *
- * A wrapped key never chooses which KMS key is called: a wrapped key that names neither the key of `keyId` nor one of
+ * A wrapped key never determines which KMS key is used: a wrapped key that names neither the key in `keyId` nor one in
  * `alsoUnwrap` is refused before any call. If `keyId` is an alias, the wrapper learns from KMS's answer which key the
- * alias means. That key must be the one that the wrapped key records.
+ * alias refers to. That key must be the one that the wrapped key records.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
@@ -132,7 +132,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     if (typeof answered !== 'string') return false;
     if (asked !== this.keyId) return answered === asked;
     const { keyName, multiRegion } = this.#settings;
-    // A KMS key that may be called is always recorded by its full ARN.
+    // `recorded` is a full ARN, because `#mayAsk` accepts nothing else.
     const name = parseKeyArn(recorded) as KeyName;
     return mayMean(name, answered, multiRegion) && mayMean(keyName, answered, false);
   }
@@ -171,10 +171,10 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     throw keyWrapping.errorOf(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
   }
 
-  /** The most common cause of a missing key is a region other than that of the key. */
+  /** Adds the client's region to the hint, because the most common cause of a missing key is a wrong region. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
-    // Reads the region only from the wrapper's own client, because the caller's client is foreign code. A region that
-    // does not have the form of a region's name could be any text, so it is not shown.
+    // Reads the region only from the wrapper's own client, because the caller's client is foreign code. A value
+    // that does not look like the name of a region could be any text, so it is not shown.
     const region = await this.#own?.config.region();
     return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }

@@ -7,9 +7,9 @@ export interface AwsKmsKeyWrapperOptions {
   /** The symmetric KMS key: a key ARN, a key id, an alias ARN or `alias/…`. Required. */
   readonly keyId: string;
   /**
-   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the wrapper creates a `KMSClient`,
-   * which takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain (environment, shared
-   * configuration files, container or instance role).
+   * The client to call, with `maxAttempts: 1`; the wrapper does not destroy it. Default: a new `KMSClient`,
+   * which takes its credentials from the AWS default chain (environment, shared configuration files, container or
+   * instance role), and also its region unless `keyId` is an ARN.
    */
   readonly client?: AwsKmsClient | undefined;
   /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
@@ -25,7 +25,7 @@ export interface AwsKmsKeyWrapperOptions {
   readonly maxAttempts?: number | undefined;
 }
 
-/** Validated options: a frozen copy. */
+/** A frozen copy of the validated options. */
 export interface Settings {
   readonly keyId: string;
   readonly keyName: KeyName;

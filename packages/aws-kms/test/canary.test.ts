@@ -45,8 +45,8 @@ async function setUp(): Promise<{ kms: FakeKms; keyWrapper: Wrapper; made: Wrapp
   return { kms, keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
 }
 
-describe('no error has the data key that the SDK’s error has (F33)', () => {
-  test('the search finds a key in a message, a cause, a hidden field and a cut text', () => {
+describe('data keys in errors of the SDK (F33)', () => {
+  test('the search finds a key in a message, a cause, a hidden field and a truncated text', () => {
     const key = Buffer.from(CANARY);
     const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
     for (const error of [
@@ -73,7 +73,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test.each(CALLS)('no error of %s has the data key if no answer comes before the deadline', async (_, run) => {
+  test.each(CALLS)('no error of %s contains the data key if no answer arrives before the deadline', async (_, run) => {
     const { kms, keyWrapper, made } = await setUp();
     kms.hang();
     expect(leaksIn(await rejectionOf(run(keyWrapper, made)))).toEqual([]);
@@ -83,7 +83,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     ['an answer for another key', { KeyId: Buffer.from(CANARY).toString('hex') }],
     ['a truncated plaintext', { Plaintext: CANARY.slice(1), CiphertextBlob: CANARY.slice(0, 0) }],
     ['a plaintext as text', { Plaintext: Buffer.from(CANARY).toString('base64'), CiphertextBlob: 'x' }],
-  ])('no error of any call has the data key after %s', async (_, change) => {
+  ])('no error of any call contains the data key after %s', async (_, change) => {
     for (const [, run] of CALLS) {
       const { kms, keyWrapper, made } = await setUp();
       kms.spoil((answer) => ({ ...answer, ...change }));
@@ -93,7 +93,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     }
   });
 
-  test('wrong arguments are not shown', async () => {
+  test('no error repeats a wrong argument', async () => {
     const { keyWrapper, made } = await setUp();
     const text = Buffer.from(CANARY).toString('hex');
     for (const call of [

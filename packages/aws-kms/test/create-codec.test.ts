@@ -12,7 +12,7 @@ function setUp(): { kms: FakeKms; options: AwsKmsCodecOptions } {
 }
 
 describe('createAwsKmsCodec', () => {
-  test('unseals what another instance on the same ring and KMS key sealed', async () => {
+  test('unseals tokens of another instance that shares its ring and KMS key', async () => {
     const { kms, options } = setUp();
     await using first = await createAwsKmsCodec(options);
     await using second = await createAwsKmsCodec(options);
@@ -57,7 +57,7 @@ describe('createAwsKmsCodec', () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  test('the start fails with the error of the KMS if it denies access', async () => {
+  test('the start fails with the KMS error if the KMS denies access', async () => {
     const { kms, options } = setUp();
     kms.deny();
     const start = createAwsKmsCodec(options);

@@ -31,8 +31,8 @@ const EXPECTED: Record<KeyWrapperErrorKind, string> = {
 const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
 const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
 
-describe('adapter rule 2: errors are classified by name and status', () => {
-  test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
+describe('adapter rule 2: classification of errors by name and status', () => {
+  test.each(ROWS)('an error is $kind if its name or its code is $name', ({ name, kind }) => {
     const metadata = { $metadata: { httpStatusCode: 400, requestId: REQUEST_ID } };
     const facts = { kind, code: name, status: 400, requestId: REQUEST_ID };
     expect(classify({ name, ...metadata })).toMatchObject(facts);
@@ -75,7 +75,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     [408, 'unavailable'],
     [500, 'unavailable'],
     [503, 'unavailable'],
-  ])('a status of %i under an unknown name is %s', (status, kind) => {
+  ])('an error with status %i and an unknown name is %s', (status, kind) => {
     expect(classify({ name: 'Novelty', $metadata: { httpStatusCode: status } })).toEqual({ kind, status });
   });
 
@@ -91,17 +91,17 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     ['a name of Object.prototype', { name: 'constructor' }],
     ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
     ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
-  ])('%s is unavailable, without a code, status or hint', (_, error) => {
+  ])('%s is classified as unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error)).toEqual({ kind: 'unavailable' });
   });
 
-  test('expired credentials are unavailable, not denied, whatever their status (lifecycle, rule 7)', () => {
+  test('an error about expired credentials is unavailable, not denied, whatever its status (lifecycle, rule 7)', () => {
     for (const httpStatusCode of [400, 403]) {
       expect(classify({ name: 'ExpiredTokenException', $metadata: { httpStatusCode } }).kind).toBe('unavailable');
     }
   });
 
-  test('an object that throws when it is read is unavailable (F33)', () => {
+  test('an object whose properties throw when they are read is classified as unavailable (F33)', () => {
     const thrower = {
       get name(): string {
         throw new Error('canary');

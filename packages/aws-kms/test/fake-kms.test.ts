@@ -19,8 +19,8 @@ function bytesIn(answer: unknown): { CiphertextBlob: Uint8Array; Plaintext?: Uin
   return { CiphertextBlob, ...(key instanceof Uint8Array && { Plaintext: key }) };
 }
 
-describe('the fake behaves like KMS', () => {
-  test('Decrypt accepts what Encrypt and GenerateDataKey returned, only under the same key and context', async () => {
+describe('behaviour of the fake KMS', () => {
+  test('Decrypt accepts the output of Encrypt and GenerateDataKey, but only with the same key and context', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     kms.createKey(OTHER);

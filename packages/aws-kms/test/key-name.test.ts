@@ -74,7 +74,7 @@ describe('names of KMS keys', () => {
     expect(mayMean(alias, arn(UUID, 'eu-west-1', '999922223333'), false)).toBe(false);
   });
 
-  test('regions are ignored only for a multi-Region key and on request, never across accounts or partitions', () => {
+  test('only a multi-Region key matches in other regions, only on request, and only in its account and partition', () => {
     const own = named(arn(MRK));
     expect(mayMean(own, arn(MRK, 'us-east-1'), true)).toBe(true);
     expect(mayMean(own, arn(MRK, 'us-east-1'), false)).toBe(false);

@@ -105,14 +105,14 @@ describe('requests', () => {
     ['a data key of 31 bytes', (w: KeyWrapper) => w.wrap(new Uint8Array(31).fill(1, 3), { context }), RangeError],
     ['no options', (w: KeyWrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
-  ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
+  ])('contract 4: %s is rejected with a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { kms, keyWrapper } = setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
     expect(kms.requests).toEqual([]);
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which KMS key is called', () => {
+describe('adapter rule 6: the KMS key of a call', () => {
   test.each([
     ['another provider', { provider: 'gcp-kms' }],
     ['another key', { keyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` }],
@@ -139,7 +139,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test('with a bare key id, calls name that id, and an answer for any but the recorded ARN is corrupt', async () => {
+  test('with a bare key id, calls name that id, and an answer for an ARN other than the recorded one is corrupt', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: ID });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     expect(made.keyId).toBe(keyId);
@@ -150,7 +150,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
   });
 
   test.each(['alias/sealring', 'arn:aws:kms:eu-west-1:111122223333:alias/sealring'])(
-    'with %s, the alias is called, and the ARN of its key is recorded',
+    'with %s, calls name the alias, and wraps record the ARN of its key',
     async (alias) => {
       const { kms, keyId, keyWrapper } = setUp({ keyId: alias });
       kms.pointAlias('alias/sealring', ID);
@@ -161,7 +161,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test('after an alias moves to a new key, wraps record it, and the old key needs alsoUnwrap (F11)', async () => {
+  test('after an alias moves to a new key, wraps record the new key, and the old one needs alsoUnwrap (F11)', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -190,7 +190,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(kms.requests).toEqual([]);
   });
 
-  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
+  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
     const { kms, keyId } = setUp();
     const newer = kms.createKey(OTHER_ID);
     const old = await awsKmsKeyWrapper({ keyId, client: kms }).wrap(sampleKey(), { context });
@@ -232,7 +232,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     await expect(run(keyWrapper, other, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('multiRegion does not unwrap wraps of another multi-Region key', async () => {
+  test('with multiRegion, wraps of another multi-Region key are not unwrapped', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(
       sampleKey(),
@@ -245,7 +245,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
   });
 });
 
-describe('adapter rule 4: the answer is checked', () => {
+describe('adapter rule 4: checks of the answer', () => {
   const plaintexts: [string, (answer: Record<string, unknown>) => unknown][] = [
     ['a truncated plaintext', (answer) => ({ ...answer, Plaintext: sampleKey().subarray(1) })],
     ['a longer plaintext', (answer) => ({ ...answer, Plaintext: new Uint8Array(33).fill(3, 1) })],
@@ -281,7 +281,7 @@ describe('adapter rule 4: the answer is checked', () => {
       CALLS.filter(([call]) => call !== 'unwrap').map(([call, run]) => ({ what, call, spoil, run })),
     ),
   ];
-  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, call, run }) => {
+  test.each(spoilt)('$what in answer to $call is corrupt, and no retry follows', async ({ spoil, call, run }) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -298,7 +298,7 @@ describe('adapter rule 4: the answer is checked', () => {
 
 describe('refusals by KMS', () => {
   test.each(CALLS)(
-    '%s: a disabled key is reported as such, a denied call with the missing permission; neither is retried',
+    '%s: a disabled key is reported as disabled, a denied call with the missing permission, and neither is retried',
     async (name, run) => {
       const { kms, keyWrapper } = setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -344,7 +344,7 @@ describe('refusals by KMS', () => {
     },
   );
 
-  test('contract 2: another context, or any changed bit, is corrupt', async () => {
+  test('contract 2: a wrapped key with another context or any changed bit is corrupt', async () => {
     const { keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     await expect(keyWrapper.unwrap(made, { context: { ...context, x: '' } })).rejects.toMatchObject({
@@ -357,13 +357,13 @@ describe('refusals by KMS', () => {
     }
   });
 
-  test('a client that throws before it returns a promise is unavailable', async () => {
+  test('a call whose client throws before it returns a promise is reported as unavailable', async () => {
     const keyWrapper = awsKmsKeyWrapper({ keyId: ID, client: { send: throwAtOnce }, maxAttempts: 1 });
     await expect(keyWrapper.generate({ context })).rejects.toMatchObject({ kind: 'unavailable' });
   });
 });
 
-describe('every call ends (F29)', () => {
+describe('the end of every call (F29)', () => {
   test.each(CALLS)(
     '%s: a KMS that hangs and ignores the signal is unavailable after maxAttempts deadlines',
     async (_, run) => {
@@ -378,7 +378,7 @@ describe('every call ends (F29)', () => {
     },
   );
 
-  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, without a retry', async (_, run) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;

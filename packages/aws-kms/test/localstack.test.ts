@@ -77,7 +77,7 @@ function allRefused(kind: string, code: string): readonly object[] {
 // Skipped only if this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
   describe('key states', () => {
-    test('a disabled key is reported as disabled for every operation; enabled again, it unwraps earlier wraps (F10)', async () => {
+    test('a disabled key is reported as disabled for every operation, and unwraps earlier wraps once it is enabled again (F10)', async () => {
       const key = await setUp();
       await key.client.send(new DisableKeyCommand({ KeyId: key.KeyId }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'DisabledException'));
@@ -85,7 +85,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('a key pending deletion is disabled until it is enabled, even if deletion is cancelled (F10)', async () => {
+    test('a key pending deletion is reported as disabled until it is enabled, even if its deletion is cancelled (F10)', async () => {
       const key = await setUp();
       await key.client.send(new ScheduleKeyDeletionCommand({ KeyId: key.KeyId, PendingWindowInDays: 7 }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'KMSInvalidStateException'));
@@ -95,7 +95,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('a key rotated inside KMS keeps its ARN, and unwraps wraps from before and after (F11)', async () => {
+    test('a key rotated inside KMS keeps its ARN, and unwraps wraps from before and after the rotation (F11)', async () => {
       const key = await setUp();
       await key.client.send(new RotateKeyOnDemandCommand({ KeyId: key.KeyId }));
       const after = await key.keyWrapper.generate({ context });
@@ -116,7 +116,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       });
     });
 
-    test('a wrong context or a flipped bit in the ciphertext is corrupt (InvalidCiphertextException)', async () => {
+    test('a wrapped key with a wrong context or a flipped bit is corrupt (InvalidCiphertextException)', async () => {
       const { keyWrapper, wrapped } = await setUp();
       const refusal = { kind: 'corrupt', summary: { code: 'InvalidCiphertextException' } };
       await expect(keyWrapper.unwrap(wrapped, { context: {} })).rejects.toMatchObject(refusal);
@@ -138,7 +138,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await moved.unwrap(wrapped, { context })).toEqual(dataKey);
     });
 
-    test('a key that does not exist, or only in another region, is not-found', async () => {
+    test('a key that does not exist, or exists only in another region, is reported as not-found', async () => {
       const key = await setUp();
       const keyWrapper = awsKmsKeyWrapper({ keyId: key.KeyId, client: newClient('eu-west-1') });
       expect(await refusals({ ...key, keyWrapper })).toMatchObject(allRefused('not-found', 'NotFoundException'));
@@ -173,7 +173,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       return awsKmsKeyWrapper({ ...region, multiRegion: true, ...options }) as Required<KeyWrapper>;
     }
 
-    test('each region unwraps what the other wrapped, and records its own ARN', async () => {
+    test('each region unwraps wraps of the other region, and records its own ARN', async () => {
       const { primary, replica } = await replicate();
       for (const [from, to] of [
         [primary, replica],
@@ -205,7 +205,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(error).not.toHaveProperty('summary.attempts');
     });
 
-    test('a key that is disabled in one region is disabled only there, and the other region continues (F10)', async () => {
+    test('a key that is disabled in one region still unwraps in the other (F10)', async () => {
       const { primary, replica } = await replicate();
       const { dataKey, wrapped } = await wrapperOf(primary).generate({ context });
       await primary.client.send(new DisableKeyCommand({ KeyId: primary.keyId }));

@@ -44,7 +44,7 @@ function sampleKey(): Uint8Array {
 // Skipped only if this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
   test.each(['key ARN', 'key id', 'alias', 'alias ARN'])(
-    'contract 1: for a key named by %s, unwrap returns what was wrapped, and the key’s ARN is recorded',
+    'contract 1: for a key named by %s, unwrap returns the wrapped data key, and the key’s ARN is recorded',
     async (form) => {
       const { client } = realClient();
       const { arn, id } = await createKey(client);
@@ -66,7 +66,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     },
   );
 
-  test('a key that does not exist is not-found', async () => {
+  test('a key that does not exist is reported as not-found', async () => {
     const { client, requests } = realClient();
     const keyWrapper = awsKmsKeyWrapper({ keyId: '1234abcd-12ab-34cd-56ef-1234567890ab', client });
     await expect(keyWrapper.generate({ context })).rejects.toMatchObject({

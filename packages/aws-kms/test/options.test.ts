@@ -32,7 +32,7 @@ describe('options', () => {
     ['multiRegion as text', { keyId: ARN, multiRegion: 'yes' }],
     ['callTimeoutSeconds as text', { keyId: ARN, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: ARN, maxAttempts: '3' }],
-  ])('%s is a TypeError that names it', (_, options) => {
+  ])('%s causes a TypeError that names the option', (_, options) => {
     const [name = 'keyId'] = Object.keys(options).toReversed();
     expect(() => awsKmsKeyWrapper(untyped(options))).toThrow(TypeError);
     expect(() => awsKmsKeyWrapper(untyped(options))).toThrow(new RegExp(`^awsKmsKeyWrapper: .*\\b${name}\\b`));
@@ -47,7 +47,7 @@ describe('options', () => {
     ['callTimeoutSeconds', { keyId: ARN, callTimeoutSeconds: 0 }],
     ['maxAttempts', { keyId: ARN, maxAttempts: 0 }],
     ['maxAttempts', { keyId: ARN, maxAttempts: 11 }],
-  ])('a %s that KMS or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
+  ])('%s causes a RangeError that names it if KMS or the bounds do not allow the value: %j', (name, options) => {
     expect(() => awsKmsKeyWrapper(options)).toThrow(RangeError);
     expect(() => awsKmsKeyWrapper(options)).toThrow(`awsKmsKeyWrapper: ${name}`);
   });
@@ -64,7 +64,7 @@ describe('options', () => {
     await expect(keyWrapper.unwrap(wrapped, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('inspect shows provider, key and capabilities, and nothing of the client (F21)', () => {
+  test('inspect shows the provider, the key and the capabilities, but nothing of the client (F21)', () => {
     const client = new KMSClient({
       region: 'eu-west-1',
       maxAttempts: 1,
@@ -109,7 +109,7 @@ describe('options', () => {
     ['eu-west-3X', ''],
     ['e'.repeat(33), ''],
   ])(
-    'a key that the wrapper’s own client does not find in %s is not-found, with the hint “…%s”',
+    'a key that the wrapper’s own client does not find in %s is reported as not-found, with the hint “…%s”',
     async (region, end) => {
       vi.stubEnv('AWS_REGION', region);
       const refusal = { name: 'NotFoundException' };

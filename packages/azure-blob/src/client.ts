@@ -6,19 +6,19 @@
  * secondary lags behind.
  */
 export interface AzureBlobRingContainer {
-  /** Called once, when the ring store is created. */
+  /** Returns the client of a blob. Called once, when the ring store is created. */
   getBlockBlobClient(blobName: string): AzureBlobRingBlob;
 }
 
 /** The part of `BlockBlobClient` that is used. The caller checks the contents of answers, hence `unknown`. */
 export interface AzureBlobRingBlob {
-  /** Get Blob, from byte 0 to the end. */
+  /** Calls Get Blob, from byte 0 to the end. */
   download(
     offset: number,
     count: number | undefined,
     options: { readonly abortSignal: AbortSignal; readonly maxRetryRequests: number },
   ): Promise<unknown>;
-  /** Put Blob. `contentLength` is that of `body`: at most 262 144 bytes. */
+  /** Calls Put Blob. `contentLength` is the length of `body`: at most 262 144 bytes. */
   upload(body: Buffer, contentLength: number, options: AzureBlobRingUpload): Promise<unknown>;
 }
 
@@ -30,6 +30,6 @@ export interface AzureBlobRingUpload {
   readonly conditions: { readonly ifMatch: string } | { readonly ifNoneMatch: '*' };
   /** The content type, and a directive that caches must not store the blob. */
   readonly blobHTTPHeaders: { readonly blobContentType: string; readonly blobCacheControl: string };
-  /** 16 bytes, which the service compares with the received bytes. An SDK older than 12.34 may not send it. */
+  /** The MD5 checksum of `body`, which the service verifies. An SDK older than 12.34 may not send it. */
   readonly transactionalContentMD5?: Uint8Array;
 }

@@ -3,7 +3,7 @@ import { types } from 'node:util';
 import { type Outcome, ringStorage, type StoreFailure } from '@sealring/core/adapter';
 
 /**
- * Reads the body of an answer and, if the answer has a checksum, verifies it.
+ * Reads the body of an answer, and verifies it against the checksum of the answer if there is one.
  *
  * @param body - The SDK's stream.
  * @param declaredBytes - `contentLength`, if the answer has one.

@@ -19,10 +19,10 @@ const CREDENTIALS = "the credentials are missing, wrong or expired, or this mach
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
   ['absent', 'the blob does not exist', 'BlobNotFound', 404],
-  ['conflict', 'the blob exists already', 'BlobAlreadyExists', 409],
+  ['conflict', 'the blob already exists', 'BlobAlreadyExists', 409],
   ['conflict', 'another version is stored', 'ConditionNotMet TargetConditionNotMet', 412],
 
-  // A missing container must not look like an absent ring; it may be about to be created.
+  // A missing container must not look like an absent ring, because the container may be about to be created.
   ['unavailable', 'the container does not exist', 'ContainerNotFound ContainerBeingDeleted ResourceNotFound'],
 
   [
@@ -33,8 +33,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
     InsufficientAccountPermissions KeyBasedAuthenticationNotPermitted PublicAccessNotPermitted UnauthorizedBlobOverwrite`,
   ],
   ['denied', CREDENTIALS, 'AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation'],
-  // Invalid requests have no separate kind. They are `denied`, because the caller may not do this and a retry cannot
-  // help.
+  // Invalid requests have no separate kind. They are `denied`, because the service does not allow them and a retry
+  // cannot help.
   [
     'denied',
     'Blob Storage does not accept the request: check container and blob',
@@ -62,8 +62,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
     'another client holds a lease on the blob',
     'LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost',
   ],
-  // These are not `denied`, whatever their status: there was no token, which does not show that the permission on the
-  // ring is missing.
+  // These errors are not `denied`, whatever their status: a missing token does not mean that the permission on the ring
+  // is missing.
   [
     'unavailable',
     CREDENTIALS,
@@ -86,8 +86,8 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
  * Classifies an error from an SDK call. Reads `code`, `name` and `statusCode` only: never a message, and never the
  * class, which differs between copies of the SDK.
  *
- * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; the 404 of a proxy or of a missing container
- * does not.
+ * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; a 404 from a proxy or for a missing
+ * container does not.
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'Blob Storage', table: ERROR_TABLE, byStatus: BY_STATUS };

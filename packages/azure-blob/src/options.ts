@@ -14,13 +14,16 @@ export interface AzureBlobRingOptions {
    * Default: none.
    */
   readonly credential?: ContainerClient['credential'];
-  /** The blob's name; 1 to 1 024 characters, no part `.` or `..`, no `.` or `/` at its end. One per ring. Required. */
+  /**
+   * The blob's name: 1 to 1 024 characters, without `.` or `..` as a part, and without `.` or `/` at its end. Each ring
+   * needs its own blob. Required.
+   */
   readonly blob: string;
   /** Longest wait for one request, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   readonly container: AzureBlobRingContainer;
   readonly blob: string;
@@ -94,7 +97,7 @@ function blobOf(value: unknown): string {
   // A proxy may resolve or drop such parts and endings, and the name would then be that of another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
     throw option.rangeError(
-      `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${option.quote(blob)}`,
+      `${OWNER}: blob must not have . or .. as a part, and must not end with a dot or slash, got ${option.quote(blob)}`,
     );
   }
   return blob;

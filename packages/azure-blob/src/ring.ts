@@ -12,8 +12,8 @@ import { classify, type Failure } from './error-table.ts';
 import { type AzureBlobRingOptions, OWNER, readOptions, type Settings } from './options.ts';
 
 /**
- * An ETag of one version: quoted, and never `*`, which matches all. As a condition, anything else could match any
- * version: the SDK omits an empty condition, for example.
+ * The ETag of one version: quoted, and never `*`, which matches every version. As a condition, any other text could
+ * match any version: for example, the SDK omits an empty condition.
  */
 const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
 
@@ -23,7 +23,7 @@ const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
  *
  * A ring is created with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is
  * `too-large`; only its beginning is read. That error and the error for a `corrupt` blob contain the ETag, so that the
- * blob can be replaced. Only Blob Storage's own 404 BlobNotFound means that the ring is absent. A write that ends as
+ * blob can be replaced. Only Blob Storage's own 404 BlobNotFound means that the ring is absent. A write that fails as
  * `unavailable` may have succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError},
  * or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
@@ -86,7 +86,8 @@ class AzureBlobRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
-    // No read returns such a revision, so a different revision is stored. As a condition, it could match any version.
+    // No read returns such a revision, so the stored revision is a different one. As a condition, such a revision could
+    // match any version.
     if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
     const body = Buffer.from(document, 'utf8');
     const outcome = await this.#ask(
@@ -95,7 +96,7 @@ class AzureBlobRing implements RingStore {
         this.#blob.upload(body, body.length, {
           abortSignal,
           conditions: expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected },
-          // A cache between the service and a member would serve an outdated ring.
+          // Otherwise, a cache between the service and a member could serve an outdated ring.
           blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8', blobCacheControl: 'no-store' },
           ...checksumOf(body),
         }),
@@ -121,7 +122,7 @@ class AzureBlobRing implements RingStore {
       try {
         answer = await call(abortSignal);
       } catch (error) {
-        // A refusal is also an answer with a date. The SDK keeps its headers as text.
+        // A refusal is also an answer with a date. The SDK keeps the headers of a refusal as text.
         serviceDate.noteDateHeader(
           vendorError.property(vendorError.property(error, 'details'), 'date'),
           options?.onServiceDate,
@@ -162,7 +163,7 @@ function etagOf(answer: unknown): string | undefined {
 
 function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
   const seen = { serviceCode, revision };
-  // 412 or 409 to a call that had no condition.
+  // The service answered 412 or 409 to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }
 

@@ -11,7 +11,7 @@ function ringWith(answer: unknown) {
   return azureBlobRing({ container: { getBlockBlobClient: () => ({ download: give, upload: give }) }, blob: 'k' });
 }
 
-test('one request gets the whole blob, and the SDK does not repeat it if the body ends early', async () => {
+test('one request gets the whole blob, and the SDK does not repeat the request if the body ends early', async () => {
   const asked: unknown[] = [];
   const download = async (...given: unknown[]): Promise<unknown> => {
     asked.push(given);
@@ -34,16 +34,16 @@ describe('answers that the emulator never gives', () => {
   test.each([
     ['shorter than declared', /^the body ended early/, { readableStreamBody: body(), contentLength: 7 }],
     ['longer than declared', /^the body ended early/, { readableStreamBody: body(), contentLength: 5 }],
-    ['not of bytes', /no body/, { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
-    ['of a type with no stream', /no body/, { readableStreamBody: 'abcdef', contentLength: 6 }],
+    ['text instead of bytes', /no body/, { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
+    ['a string instead of a stream', /no body/, { readableStreamBody: 'abcdef', contentLength: 6 }],
     ['of another checksum', /^the document was damaged/, { readableStreamBody: body(), contentMD5: Buffer.alloc(16) }],
     ['missing', /no body/, { contentLength: 6 }],
-  ])('a body that is %s is unavailable', async (_, detail, answer) => {
+  ])('a body that is %s is reported as unavailable', async (_, detail, answer) => {
     const refusal = { ...unavailable, detail: expect.stringMatching(detail) };
     await expect(ringWith({ etag: '"0x1"', ...answer }).read()).rejects.toMatchObject(refusal);
   });
 
-  test('content that is not a document is corrupt, with the ETag of the blob if the answer has it', async () => {
+  test('content that is not a document is reported as corrupt, with the ETag of the answer if it has one', async () => {
     for (const [etag, revision] of [
       ['"0x1"', '"0x1"'],
       [7, undefined],
@@ -55,7 +55,7 @@ describe('answers that the emulator never gives', () => {
   });
 
   test.each([[undefined], [''], ['0x1'], ['*'], ['"*"'], ['""'], ['"a" "b"'], [7]])(
-    'an answer with the ETag %j, which names no single version, is unavailable',
+    'an answer with the ETag %j, which names no single version, is reported as unavailable',
     async (etag) => {
       const noEtag = { ...unavailable, detail: 'the answer has no ETag' };
       await expect(ringWith({ etag, readableStreamBody: body() }).read()).rejects.toMatchObject(noEtag);
@@ -64,7 +64,7 @@ describe('answers that the emulator never gives', () => {
     },
   );
 
-  test.each([[undefined], [null], ['answer'], [{}]])('an answer of %j is unavailable', async (answer) => {
+  test.each([[undefined], [null], ['answer'], [{}]])('an answer of %j is reported as unavailable', async (answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });

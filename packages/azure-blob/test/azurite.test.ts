@@ -115,7 +115,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     },
   );
 
-  test('a write to a leased blob is unavailable, not a conflict, because reading again does not help', async () => {
+  test('a write to a leased blob is reported as unavailable, not as a conflict, because reading again does not help', async () => {
     const { ring, theirs } = newRing();
     const { revision } = await ring.write('a', { expected: undefined });
     const lease = theirs.getBlobLeaseClient();

@@ -30,7 +30,7 @@ describe('the Blob Storage SDK against a local server', () => {
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);
 
-  test('a write is one request with the condition, the document and its checksum', async () => {
+  test('a write sends one request with the condition, the document and its checksum', async () => {
     const { stub, ring } = await stubbed((_, response) => sendCreated(response));
     expect(await ring.write('€', { expected: '"0x1"' })).toEqual({ revision: '"0x2"' });
     await ring.write('€', { expected: undefined });
@@ -51,7 +51,7 @@ describe('the Blob Storage SDK against a local server', () => {
     [412, 'ConditionNotMet'],
     [404, 'BlobNotFound'],
     [412, 'Novelty'],
-  ])('%i %s to a write is a conflict, and is not retried', async (status, code) => {
+  ])('%i %s in answer to a write is a conflict, and the write is not retried', async (status, code) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, code));
     for (const expected of [undefined, '"0x1"']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -60,7 +60,7 @@ describe('the Blob Storage SDK against a local server', () => {
   });
 
   test.each(['', '*', '"*"', '""', '0x1', '"0x1" ', '="0x1"', 'W/"0x1"', '"0x1", "0x2"', 'absent'])(
-    'the revision %j, which no read returns, is a conflict without any request, because it could match any version',
+    'a write with the revision %j, which no read returns, conflicts without a request, because it could match any version',
     async (expected) => {
       const { stub, ring } = await stubbed((_, response) => sendCreated(response));
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -80,7 +80,7 @@ describe('the Blob Storage SDK against a local server', () => {
     ['500 OperationTimedOut', 500, 'OperationTimedOut', 'unavailable'],
     ['412 to a read', 412, 'ConditionNotMet', 'unavailable'],
     ['an archived blob', 409, 'BlobArchived', 'unavailable'],
-  ] as const)('%s is never absent, and is not retried (F9)', async (_, status, code, kind) => {
+  ] as const)('%s is never taken for an absent ring, and is not retried (F9)', async (_, status, code, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(asked(stub)).toEqual(['GET']);
@@ -93,12 +93,12 @@ describe('the Blob Storage SDK against a local server', () => {
     ['a 200 with an empty body and no ETag', 200, ''],
     ['a 200 with a page and no ETag', 200, '<html>welcome</html>'],
     ['a 204', 204, ''],
-  ])('%s, as a proxy sends it, is never absent (F9)', async (_, status, body) => {
+  ])('%s from a proxy is never taken for an absent ring (F9)', async (_, status, body) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end(body));
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
 
-  test('404 BlobNotFound is absent', async () => {
+  test('404 BlobNotFound means that the ring is absent', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 404, 'BlobNotFound'));
     expect(await ring.read()).toBeUndefined();
   });
@@ -109,7 +109,7 @@ describe('the Blob Storage SDK against a local server', () => {
     ['a document that was damaged in transit', 400, 'Md5Mismatch', 'unavailable'],
     ['a container that does not exist', 404, 'ContainerNotFound', 'unavailable'],
     ['a conflict for another reason than the condition', 409, 'Novelty', 'unavailable'],
-  ] as const)('%s is not a conflict', async (_, status, code, kind) => {
+  ] as const)('%s is not reported as a conflict', async (_, status, code, kind) => {
     const { ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed(kind));
   });
@@ -170,7 +170,7 @@ describe('the Blob Storage SDK against a local server', () => {
         response.write('half');
       },
     ],
-  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
+  ])('a server that hangs %s is reported as unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed('unavailable'));
@@ -194,7 +194,7 @@ describe('the Blob Storage SDK against a local server', () => {
     expect(asked(stub)).toEqual(['GET', 'PUT *']);
   });
 
-  test('no error has text of the service or data of the client (F33)', async () => {
+  test('no error contains text from the service or data of the client (F33)', async () => {
     const canary = 'canary-6c1f';
     const key = Buffer.from(canary).toString('base64');
     const stub = await startHttpStub((_, response) => sendError(response, 500, canary, canary));

@@ -28,7 +28,7 @@ describe('options', () => {
     ['a credential whose getToken is not a function', { container, blob, credential: { getToken: 7 } }],
     ['a blob that is not a string', { container, blob: Buffer.from('k') }],
     ['callTimeoutSeconds as text', { container, blob, callTimeoutSeconds: '5' }],
-  ])('%s is a TypeError that names the function', (_, options) => {
+  ])('%s causes a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(TypeError);
     expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(/^azureBlobRing: /);
   });
@@ -51,7 +51,7 @@ describe('options', () => {
     ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: 0 }],
     ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: Number.NaN }],
     ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: 61 }],
-  ])('a %s that Blob Storage or the bounds do not allow is a RangeError that names it', (name, options) => {
+  ])('a value that Blob Storage or the bounds do not allow causes a RangeError: %s', (name, options) => {
     expect(() => azureBlobRing(untyped(options))).toThrow(RangeError);
     expect(() => azureBlobRing(untyped(options))).toThrow(name);
   });
@@ -68,7 +68,7 @@ describe('options', () => {
     expect(ring).toMatchObject({ kind: 'azure-blob', location: `${at}/${blob}` });
   });
 
-  test('any object with the method of a client is accepted, and so is a name of 1 024 characters', () => {
+  test('any object that has the client’s method is accepted, and so is a blob name of 1 024 characters', () => {
     const longest = 'é'.repeat(1_024);
     expect(azureBlobRing({ container: client, blob: longest }).location).toBe(`azure-blob ${longest}`);
   });
@@ -80,7 +80,7 @@ describe('options', () => {
     expect(azureBlobRing({ container, blob, credential: given }).kind).toBe('azure-blob');
   });
 
-  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+  test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {
     const ring = azureBlobRing({ container: client, blob });
     const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
     for (const wrong of [call('read', { blob }), call('write', 7, { expected: undefined })]) {
@@ -97,7 +97,7 @@ describe('options', () => {
     }
   });
 
-  test('inspect shows the kind, and nothing of the client (F21)', () => {
+  test('inspect shows the kind, but nothing of the client (F21)', () => {
     const rings = [
       azureBlobRing({ container: `${container}?sig=canary`, blob }),
       azureBlobRing({ container, credential: new StorageSharedKeyCredential('canary', 'canary'), blob }),

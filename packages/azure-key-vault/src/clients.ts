@@ -18,8 +18,8 @@ export interface AzureCallOptions {
   /** Ends the request. */
   readonly abortSignal: AbortSignal;
   /**
-   * Called with each answer of the service, including refusals, before the SDK reads it: its status, headers and parsed
-   * body.
+   * Called with each answer from the service, including refusals, before the SDK reads the answer. `response` has the
+   * status, the headers and the parsed body.
    */
   readonly onResponse: (response: object) => void;
 }
@@ -30,7 +30,7 @@ export interface AzureKeyClient {
   getKey(name: string, options: AzureCallOptions & { readonly version?: string }): Promise<unknown>;
 }
 
-/** The wrapping algorithm: RSA of 2048 bits or more, or 256-bit AES of a Managed HSM. */
+/** The wrapping algorithm: RSA with 2048 bits or more, or 256-bit AES in a Managed HSM. */
 export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
 
 /** The part of `CryptographyClient` (`@azure/keyvault-keys`) that is used. */
@@ -55,7 +55,7 @@ export interface AzureKeyReference {
 }
 
 /**
- * Creates the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
+ * Creates the SDK's clients. Implement it to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
  *
  * Set `retryOptions: { maxRetries: 0 }` on both. Otherwise the SDK's retries multiply the wrapper's retries, outlast
  * the wrapper's deadline and hide the first refusal.
@@ -67,7 +67,7 @@ export interface AzureKeyVaultClients {
   cryptography(key: AzureKeyReference): AzureCryptographyClient;
 }
 
-/** The SDK's clients with one attempt per call. */
+/** Returns functions that create the SDK's clients, with one attempt per call. */
 export function ownClients(
   credential: AzureCredential,
   disableChallengeResourceVerification: boolean,
@@ -80,7 +80,7 @@ export function ownClients(
   };
 }
 
-/** A client for one version of a key. */
+/** Creates a client for one version of a key. */
 export function cryptographyClient(clients: AzureKeyVaultClients, version: VaultKeyVersionId): AzureCryptographyClient {
   const { vaultUrl, name } = version;
   return clients.cryptography({ id: formatKeyId(version), name, properties: { vaultUrl, name } });

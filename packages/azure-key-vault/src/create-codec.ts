@@ -8,7 +8,7 @@ import type { AzureSignPublicKey } from './signing.ts';
 
 const OWNER = 'createAzureKeyVaultCodec';
 const MAX_ALSO_VERIFY = 15;
-/** The shortest `startTimeoutSeconds` of a policy. */
+/** The shortest `startTimeoutSeconds` that a policy accepts, in milliseconds. */
 const LEAST_START_MS = 10;
 
 /**
@@ -34,7 +34,7 @@ export interface AzureKeyVaultCodecOptions
 /**
  * Creates a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper`
  * and `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys`, it first fetches the public keys of
- * `signKeyId` and `alsoVerify`; the codec uses them until it is closed. Fetching them is part of the start: it is
+ * `signKeyId` and `alsoVerify`; the codec uses them until it is closed. Fetching them is part of startup: it is
  * retried, and counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option, for an option of the wrong type, or for RSA-OAEP-256 without a signing

@@ -7,7 +7,7 @@ export interface ErrorRow {
   readonly hint?: string;
 }
 
-/** Facts of the last HTTP answer, observed independently of the SDK. */
+/** Facts about the last HTTP answer, observed independently of the SDK. */
 export interface SeenAnswer {
   readonly status: number | undefined;
   readonly requestId: string | undefined;
@@ -21,11 +21,11 @@ const NETWORK = "the vault's firewall or network rules refuse this client";
 
 /**
  * Maps a code from the vault (the inner code before the outer code), or the name or system code of an error in this
- * process, to a kind. If none is listed, the status decides.
+ * process, to a kind. If none of them is listed, the status determines the kind.
  *
- * Sources: "REST API error codes" and the operations' pages of the Azure Key Vault REST API reference; "About keys" for
- * dates; the troubleshooting guide of the Azure SDKs; Node's system errors. KeyDisabled, KeyOperationForbidden and
- * ObjectIsBeingDeleted were reported from the live service.
+ * Sources: "REST API error codes" and the pages on the operations in the Azure Key Vault REST API reference; "About
+ * keys" for dates; the troubleshooting guide of the Azure SDKs; Node's system errors. KeyDisabled, KeyOperationForbidden
+ * and ObjectIsBeingDeleted come from reports about the live service.
  */
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   KeyDisabled: { kind: 'disabled' },
@@ -53,15 +53,15 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. These are not `denied`, although some have the status 401: a credential that has expired does
-  // not show that the permission to use the key is missing, and three denials stop a fleet from sealing.
+  // Errors of @azure/identity. They are not `denied`, although some have the status 401: an expired credential does not
+  // mean that the permission to use the key is missing, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
   CredentialUnavailableError: { kind: 'unavailable', hint: CREDENTIALS },
 } satisfies Record<string, ErrorRow>);
 
-/** Rows that have another meaning for an unwrap: the vault rejects the wrapped key. */
+/** Rows that have a different meaning for an unwrap: the vault rejects the wrapped key. */
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
@@ -74,7 +74,7 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
   code: 'ERR_AZURE_CHALLENGE_RESOURCE',
   hint:
     'the vault asks for a token for a domain other than its own: check the host of keyId; behind a proxy or for an ' +
-    'emulator set disableChallengeResourceVerification',
+    'emulator, set disableChallengeResourceVerification',
 });
 
 /**

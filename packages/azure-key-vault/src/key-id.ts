@@ -15,12 +15,12 @@ export interface VaultKeyVersionId extends VaultKeyId {
   readonly version: string;
 }
 
-// Name and version become part of the path of requests, so only listed characters are allowed.
+// The name and the version become part of request paths, so only the listed characters are allowed.
 const KEY_ID =
   /^(?<vault>https:\/\/[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)\/keys\/(?<name>[A-Za-z0-9-]{1,127})(?:\/(?<version>[0-9a-f]{32}))?$/;
 
 /**
- * Parses a key identifier; undefined for anything else. Host names are converted to lower case, and port 443 is
+ * Parses a key identifier; returns undefined for anything else. Host names are converted to lower case, and port 443 is
  * dropped.
  */
 export function parseKeyId(text: unknown): VaultKeyId | undefined {
@@ -29,7 +29,7 @@ export function parseKeyId(text: unknown): VaultKeyId | undefined {
   return vault !== undefined && URL.canParse(vault) ? { vaultUrl: new URL(vault).origin, ...id } : undefined;
 }
 
-/** Parses the identifier of one version; undefined for anything else. */
+/** Parses the identifier of one version; returns undefined for anything else. */
 export function parseVersionId(text: unknown): VaultKeyVersionId | undefined {
   const id = parseKeyId(text);
   return id?.version === undefined ? undefined : { ...id, version: id.version };
@@ -42,7 +42,7 @@ export function formatKeyId({ vaultUrl, name, version }: VaultKeyId): string {
 
 /**
  * Whether `text` is the identifier of a version of the configured key, and of the configured version if there is one.
- * Names of keys are not case-sensitive.
+ * Key names are not case-sensitive.
  */
 export function isOf({ vaultUrl, name, version }: VaultKeyId, text: unknown): boolean {
   const id = parseVersionId(text);

@@ -8,10 +8,10 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
 
 /**
  * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. It
- * wraps 32 bytes, or 64 if the ring appends the hash of the context to the data key, because neither algorithm takes a
- * context.
+ * wraps 32 bytes, or 64 if the ring appends the hash of the context to the data key. The ring does so because neither
+ * algorithm takes a context.
  *
- * A wrapped key records the exact version that made it, but never chooses which vault or key is called: a wrapped key
+ * A wrapped key records the exact version that made it, but never determines which vault or key is used: a wrapped key
  * that belongs to neither `keyId` nor `alsoUnwrap` is refused before any call. If `keyId` names no version, the wrapper
  * looks up the current version when it wraps a key, and remembers it for 300 seconds.
  *
@@ -55,7 +55,7 @@ export function azureKeyVaultKeyWrapper(
       ? undefined
       : new EntrySigner(signKeyId, cryptographyClient(clients, signKeyId), calls, signPublicKeys);
 
-  // The object has only closures and public facts, because inspect() would show the fields of a client, including its
+  // The object has only closures and public values, because inspect() would show the fields of a client, including its
   // credentials.
   return Object.freeze({
     provider: PROVIDER,
@@ -68,7 +68,7 @@ export function azureKeyVaultKeyWrapper(
     owns: (wrapped) => wrapping.owns(wrapped),
     wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
     unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),
-    // This function is itself asynchronous, so that wrong options also make it reject instead of throw.
+    // This function is asynchronous itself, so that it also rejects, rather than throws, for wrong options.
     ...(signer !== undefined && {
       sign: async (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)),
     }),

@@ -4,16 +4,16 @@ import { type AzureCredential, type AzureKeyVaultClients, type AzureWrapAlgorith
 import { parseKeyId, parseVersionId, type VaultKeyId, type VaultKeyVersionId } from './key-id.ts';
 import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 
-/** What every function of this package needs to reach a vault: either `credential` or `clients`. */
+/** The options with which every function of this package reaches a vault: either `credential` or `clients`. */
 export interface AzureKeyVaultAccess {
-  /** Provides tokens. For example, `new DefaultAzureCredential()` of `@azure/identity`. */
+  /** Provides tokens: for example, `new DefaultAzureCredential()` of `@azure/identity`. */
   readonly credential?: AzureCredential | undefined;
   /** Creates the SDK's clients, if `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
-   * Whether the SDK skips its check that the vault asks for a token for its own domain. Set it for an emulator, or for
-   * a vault behind another host name: the server at that address then receives a token for whichever domain it names.
-   * Only with `credential`; with `clients`, set the SDK's own option. Default false.
+   * Whether the SDK skips its check that the vault asks for a token for the vault's own domain. Set it for an emulator,
+   * or for a vault behind another host name: the server at that address then receives a token for whichever domain it
+   * names. Allowed only with `credential`; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -47,7 +47,7 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   readonly maxAttempts?: number | undefined;
 }
 
-/** Validated options: a frozen copy. */
+/** A frozen copy of the validated options. */
 export interface Settings {
   readonly keyId: VaultKeyId;
   readonly clients: AzureKeyVaultClients;

@@ -13,7 +13,7 @@ export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
   readonly signKeyIds: readonly string[];
   /**
    * Attempts per key, the first one included; 1 to 10. Default 10; with the default, no attempt begins later than 15
-   * seconds after the first. A start therefore survives an outage of a few seconds.
+   * seconds after the first. Startup therefore survives an outage of a few seconds.
    */
   readonly maxAttempts?: number | undefined;
   /** Ends the calls early. */
@@ -39,9 +39,9 @@ const DEFAULT_ATTEMPTS = 10;
 const LAST_ATTEMPT_MS = 15_000;
 
 /**
- * Gets public signing keys from the vault, for `signPublicKeys`. Each key takes one call, which needs the `get`
- * permission on it. The keys are as trustworthy as the connection to the vault; pin them in your deployment to avoid
- * that dependency.
+ * Gets public signing keys from the vault, for `signPublicKeys`. Each key takes one call, which requires the `get`
+ * permission on that key. The keys are as trustworthy as the connection to the vault; pin them in your deployment to
+ * avoid that dependency.
  *
  * @throws {TypeError | RangeError} for wrong options.
  * @throws {KeyWrapperError} `corrupt` for an answer that is not the P-256 key that was requested; otherwise the vault's
@@ -72,7 +72,7 @@ export async function fetchAzureSignPublicKeys(
   return fetchAll(versions, clients, calls, option.signalOf(OWNER, signal));
 }
 
-/** The deadlines of a start that fetches public keys. */
+/** The clients and the deadlines of a startup that fetches public keys. */
 export interface StartLimits {
   readonly clients: AzureKeyVaultClients;
   /** Longest wait for one attempt. */
@@ -83,9 +83,10 @@ export interface StartLimits {
 }
 
 /**
- * Like {@link fetchAzureSignPublicKeys}, but retries until the start's deadline.
+ * Like {@link fetchAzureSignPublicKeys}, but retries until the startup deadline.
  *
- * @throws {KeyWrapperError} a refusal at once; otherwise the last failure before the deadline, with the attempts made.
+ * @throws {KeyWrapperError} a refusal at once; otherwise the last failure before the deadline, with the number of
+ * attempts.
  */
 export async function fetchAtStart(
   versions: readonly VaultKeyVersionId[],
@@ -131,7 +132,7 @@ function fetchAll(
   );
 }
 
-/** The public key in an answer of `getKey`, whose coordinates the SDK has turned into bytes. */
+/** The public key in an answer from `getKey`, whose coordinates the SDK has converted to bytes. */
 function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPublicKey {
   const key = vendorError.property(answer, 'key');
   const coordinate = (name: string): string => {

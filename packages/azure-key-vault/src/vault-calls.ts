@@ -22,15 +22,15 @@ export interface CallerOptions {
 export interface VaultAnswer {
   /** The SDK's result, unchecked. */
   readonly answer: unknown;
-  /** The key version in the vault's HTTP answer or, if the client does not show that, in the client's result. */
+  /** The key version in the vault's HTTP answer or, if the client does not show the answer, in the client's result. */
   readonly keyId: unknown;
 }
 
-/** The calls of one key wrapper: deadlines, bounded retries, and errors with fixed texts. */
+/** Makes the calls of one key wrapper, with deadlines, bounded retries, and errors with fixed texts. */
 export class VaultCalls {
   readonly #calls: Calls<ServiceFailure>;
 
-  /** @param mayPass - Whether a transient failure is retried; by default it is. */
+  /** @param mayPass - Whether to retry after a transient failure. Default: always. */
   constructor(
     limits: { readonly timeoutMs: number; readonly maxAttempts: number },
     mayPass?: (failure: ServiceFailure) => boolean,

@@ -41,7 +41,7 @@ export class DataKeyWrapping {
     try {
       return await this.#wrapWith(await this.#versionToWrapWith(options), plaintext, options);
     } catch (error) {
-      // A version that is refused may have been replaced.
+      // A refused version may have been replaced, so the next call looks up the current version again.
       if (error instanceof KeyWrapperError) this.#current = undefined;
       throw error;
     } finally {
@@ -107,13 +107,16 @@ export class DataKeyWrapping {
     return id;
   }
 
-  /** The version that a recorded identifier names, in the configured spelling, except for the version's digits. */
+  /** The version that a recorded identifier names, with the configured spelling of the vault and of the key's name. */
   #find(recorded: unknown, among: readonly VaultKeyId[] = this.#mayAsk): VaultKeyVersionId | undefined {
     const configured = among.find((key) => isOf(key, recorded));
     return configured && { ...configured, version: (parseVersionId(recorded) as VaultKeyVersionId).version };
   }
 
-  /** Call this only inside `VaultCalls.call`, which classifies errors: a client factory may throw the vendor's. */
+  /**
+   * The client for one version of a key. Call this only inside `VaultCalls.call`, which classifies errors, because a
+   * client factory may throw the vendor's errors.
+   */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);

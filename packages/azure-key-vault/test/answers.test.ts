@@ -4,7 +4,7 @@ import { CALLS, context, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
-describe('a wrapped key records the version that wrapped it (F34)', () => {
+describe('the version that a wrapped key records (F34)', () => {
   afterEach(() => vi.useRealTimers());
 
   test('wraps from before and after a rotation record their own versions, and can still be unwrapped', async () => {
@@ -82,7 +82,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
   });
 });
 
-describe('adapter rule 4: the answer is checked', () => {
+describe('adapter rule 4: checks of the answer', () => {
   const plaintexts: [string, (value: Buffer) => Uint8Array][] = [
     ['63 bytes', (value) => value.subarray(1)],
     ['65 bytes', (value) => Buffer.concat([value, Buffer.alloc(1)])],
@@ -107,7 +107,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['no value', () => setup().vault.spoilAnswer((answer) => ({ ...answer, value: undefined }))],
     ['an empty value', () => setup().vault.spoilValue(() => new Uint8Array())],
     ['a value of 1000 bytes', () => setup().vault.spoilValue(() => new Uint8Array(1000).fill(1, 1))],
-  ])('a 200 with %s is corrupt for every call, and is not requested again', async (_, spoil) => {
+  ])('a 200 with %s is corrupt for every call, and the request is not repeated', async (_, spoil) => {
     const { keyWrapper, made } = await setup().pinned();
     spoil();
     for (const [, run] of CALLS) {

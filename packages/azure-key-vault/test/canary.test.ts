@@ -58,7 +58,7 @@ async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
   return { keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
 }
 
-describe('no error has the data key that the SDK’s error has (F33)', () => {
+describe('data keys in errors of the SDK (F33)', () => {
   test('the SDK’s own errors contain the data key, in the request body or in the message', async () => {
     const { vault, rsa, clients } = setup();
     const properties = { vaultUrl: vault.url, name: rsa.name };
@@ -86,7 +86,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test('an error of the credential is dropped like one of the vault, because it can have its own secret', async () => {
+  test('an error from the credential is dropped like one from the vault, because it could contain a secret', async () => {
     const { clients, wrapper } = setup();
     const text = Buffer.from(CANARY).toString('hex');
     const failing = Object.assign(new Error(text, { cause: text }), {
@@ -102,7 +102,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(error)).toEqual([]);
   });
 
-  test('wrong arguments are not shown', async () => {
+  test('no error repeats a wrong argument', async () => {
     const { keyWrapper, made } = await setUp();
     const text = Buffer.from(CANARY).toString('hex');
     for (const call of [

@@ -20,7 +20,7 @@ function operations(): string[] {
 }
 
 describe('createAzureKeyVaultCodec', () => {
-  test('unseals what another instance on the same ring and key sealed', async () => {
+  test('unseals tokens of another instance that shares its ring and key', async () => {
     const given = options();
     await using first = await createAzureKeyVaultCodec(given);
     await using second = await createAzureKeyVaultCodec(given);
@@ -62,7 +62,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
   });
 
-  test('least privilege: a member needs wrapKey, unwrapKey and sign, and get unless both keys are pinned', async () => {
+  test('least privilege: a member needs wrapKey, unwrapKey and sign, and also get unless both keys are pinned', async () => {
     const { vault, rsa, publicKey } = setup();
     const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
     const keyId = vault.idOf(rsa, rsa.current);
@@ -149,7 +149,7 @@ describe('createAzureKeyVaultCodec', () => {
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  describe('if fetching the signing keys takes 59 seconds of a start', () => {
+  describe('a start in which fetching the signing keys takes 59 seconds', () => {
     /** Starts within this time; once the signing keys are there, the vault throttles that many wraps. */
     async function start(startTimeoutSeconds: number, times: number): Promise<KmsCodec> {
       const { clients, vault } = setup();

@@ -27,8 +27,8 @@ function restError(statusCode: number, code: string, inner?: string): object {
   });
 }
 
-describe('adapter rule 2: errors are classified by code and status', () => {
-  test.each(ROWS)('$name is $kind as an inner code, an outer code, an error code and a name', ({ name, kind }) => {
+describe('adapter rule 2: classification of errors by code and status', () => {
+  test.each(ROWS)('an error is $kind if $name is its inner code, outer code, error code or name', ({ name, kind }) => {
     const facts = { kind, code: name };
     expect(classify(restError(418, 'Forbidden', name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
     expect(classify(restError(418, name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
@@ -48,11 +48,11 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
   });
 
-  test('the inner code decides before the outer one', () => {
+  test('the inner code takes precedence over the outer one', () => {
     expect(classify(restError(401, 'Unauthorized', 'KeyDisabled'), 'unwrap', NOTHING).kind).toBe('disabled');
   });
 
-  test('BadParameter is corrupt on unwrap, where the wrapped key is wrong, and otherwise a configuration error', () => {
+  test('BadParameter means a corrupt wrapped key on unwrap, and a configuration error otherwise', () => {
     const error = restError(400, 'BadParameter');
     expect(classify(error, 'unwrap', NOTHING)).toMatchObject({ kind: 'corrupt', code: 'BadParameter', status: 400 });
     for (const operation of ['wrap', 'sign'] as const) {
@@ -70,7 +70,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     [408, 'unavailable'],
     [500, 'unavailable'],
     [503, 'unavailable'],
-  ])('a status of %i under an unknown code is %s, whether the error has it or only the response', (status, kind) => {
+  ])('an error with status %i and an unknown code is %s, even if only the response has the status', (status, kind) => {
     expect(classify(restError(status, 'Novelty'), 'unwrap', NOTHING)).toEqual({ kind, status });
     expect(classify(new TypeError('x'), 'unwrap', { status, requestId: undefined })).toEqual({ kind, status });
   });
@@ -86,13 +86,13 @@ describe('adapter rule 2: errors are classified by code and status', () => {
   });
 
   test.each(['resource', 'origin', 'authorization URI'])(
-    'a challenge for another %s is reported by its own code if no request was sent',
+    'a challenge for another %s is reported with its own code if no request was sent',
     (what) => {
       const message = `The challenge ${what} 'https://evil.example' does not match`;
       const named = {
         kind: 'unavailable',
         code: 'ERR_AZURE_CHALLENGE_RESOURCE',
-        hint: expect.stringMatching(/host of keyId.* for an emulator set/),
+        hint: expect.stringMatching(/host of keyId.* for an emulator, set/),
       };
       expect(classify(new Error(message), 'wrap', NOTHING)).toEqual(named);
       const reset = { message, code: 'ECONNRESET' };
@@ -103,7 +103,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     },
   );
 
-  test('a credential that failed is unavailable, not denied, whatever its status (lifecycle, rule 7)', () => {
+  test('a failure of the credential is unavailable, not denied, whatever its status (lifecycle, rule 7)', () => {
     for (const statusCode of [400, 401, 403]) {
       expect(classify({ name: 'AuthenticationError', statusCode }, 'unwrap', NOTHING).kind).toBe('unavailable');
     }
@@ -121,11 +121,11 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     ['a status that is not a status', { statusCode: '403' }],
     ['a status out of range', { statusCode: 40_300 }],
     ['details that are not an object', { details: 'KeyDisabled' }],
-  ])('%s is unavailable, without a code, status or hint', (_, error) => {
+  ])('%s is classified as unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error, 'unwrap', NOTHING)).toEqual({ kind: 'unavailable' });
   });
 
-  test('an object that throws when it is read is unavailable (F33)', () => {
+  test('an object whose properties throw when they are read is classified as unavailable (F33)', () => {
     const thrower = {
       get name(): string {
         throw new Error('canary');

@@ -98,7 +98,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     expect(await refusalOf(client.sign('ES256', digest.subarray(1)))).toMatchObject({ status: 400 });
   });
 
-  test('a key without a version is the current one, and each version has its own identifier', async () => {
+  test('a request for a key without a version gets the current version, and each version has its own identifier', async () => {
     const { vault, rsa, token } = setup();
     const old = rsa.current;
     const newer = rsa.rotate();
@@ -142,7 +142,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     }
   });
 
-  test('a deleted key is answered with 404, and a key that is being deleted with 409', async () => {
+  test('requests are answered with 404 for a deleted key, and with 409 for a key that is being deleted', async () => {
     const { rsa } = setup();
     rsa.state = 'being deleted';
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toEqual({

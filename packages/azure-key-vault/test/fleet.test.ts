@@ -149,7 +149,7 @@ describe('the kill switch, on a clock that runs a hundred times as fast (F10)', 
     ['no server may use the key', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
   ])(
-    'when %s, sealing and then unsealing stop on every server; both resume when that is undone',
+    'when %s, sealing and then unsealing stop on every server, and both resume once the change is undone',
     async (_, kill, undo) => {
       const token = members[0]?.seal(payload) ?? '';
       kill();

@@ -154,7 +154,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
   });
 });
 
-describe('a starting server refuses a genuine ring document that was tampered with', () => {
+describe('a genuine ring document that was tampered with', () => {
   // Every change leaves the document well-formed, but a signature or the wrap fails.
   test.each([
     ['a key id of another key', (text: string) => text.replaceAll('/keys/wrapping/', '/keys/signing/')],

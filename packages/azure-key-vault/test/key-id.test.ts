@@ -56,7 +56,7 @@ describe('key identifiers', () => {
     expect(parseVersionId(`${KEY}/${VERSION}`)).toMatchObject({ name: 'ring-wrapping', version: VERSION });
   });
 
-  test('adapter rule 6: a key id without a version matches every version, and one with a version only that', () => {
+  test('adapter rule 6: a key id without a version matches every version, and one with a version matches only that one', () => {
     const other = 'f'.repeat(32);
     const whole = parseKeyId(KEY);
     const one = parseKeyId(`${KEY}/${VERSION}`);

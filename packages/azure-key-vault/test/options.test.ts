@@ -53,7 +53,7 @@ describe('options of the key wrapper', () => {
       'disableChallengeResourceVerification as text',
       { keyId: KEY, credential, disableChallengeResourceVerification: 'yes' },
     ],
-  ])('%s is a TypeError', (_, options) => {
+  ])('%s causes a TypeError', (_, options) => {
     expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(TypeError);
     expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(
       new RegExp(
@@ -83,7 +83,7 @@ describe('options of the key wrapper', () => {
       'disableChallengeResourceVerification',
       { credential: undefined, clients, disableChallengeResourceVerification: true },
     ],
-  ])('a %s out of bounds is a RangeError that names it: %j', (name, options) => {
+  ])('an invalid value of %s causes a RangeError that names the option: %j', (name, options) => {
     const given = untyped({ keyId: KEY, credential, ...options });
     expect(() => azureKeyVaultKeyWrapper(given)).toThrow(RangeError);
     expect(() => azureKeyVaultKeyWrapper(given)).toThrow(new RegExp(`^azureKeyVaultKeyWrapper: ${name}`));

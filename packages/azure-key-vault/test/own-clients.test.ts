@@ -26,8 +26,8 @@ afterAll(async () => {
   await tunnel[Symbol.asyncDispose]();
 });
 
-describe('a key wrapper with a credential only', () => {
-  test('wraps, unwraps and signs with a vault under its own name, with the SDK’s clients', async () => {
+describe('a key wrapper with only a credential', () => {
+  test('uses the SDK’s clients to wrap, unwrap and sign with a vault under its own host name', async () => {
     const credential = fixedCredential(vault.issueToken());
     vault.createKey('ring-wrapping');
     const signKeyId = `${KEYS}/ring-signing/${vault.createKey('ring-signing', 'EC').current.id}`;

@@ -32,8 +32,8 @@ function summaryOf(error: unknown): KeyWrapperError['summary'] {
   throw new Error(`no KeyWrapperError: ${String(error)}`);
 }
 
-describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSeconds', () => {
-  test('gives up on a throttling vault when the time is up, with its last answer and the attempt count', async () => {
+describe('a start that fetches signing keys within startTimeoutSeconds', () => {
+  test('gives up on a throttling vault when the time is up, and reports its last answer and the number of attempts', async () => {
     setup().vault.throttle();
     const { error, seconds } = await start(1.5);
     expect(error).toMatchObject({ kind: 'throttled' });
@@ -61,7 +61,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
     expect((await started).error).toMatchObject({ kind: 'throttled' });
   });
 
-  test('starts as soon as the vault answers again', async () => {
+  test('continues as soon as the vault answers again', async () => {
     const { vault } = setup();
     vault.throttle();
     const started = start(30);

@@ -17,7 +17,7 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(vault.requests.map(({ operation }) => operation)).toEqual(['get', 'get']);
   });
 
-  test('needs only the permission to get', async () => {
+  test('needs no permission other than get', async () => {
     const { vault, signing } = setup();
     const signKeyIds = [vault.idOf(signing, signing.current)];
     const fetchWith = (token: string): Promise<unknown> =>

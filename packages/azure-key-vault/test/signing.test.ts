@@ -10,7 +10,7 @@ function signedByHand(privateKey: ReturnType<typeof generateKeyPairSync>['privat
   return sign('sha256', bytes, { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
-describe('signing with Key Vault', () => {
+describe('a key wrapper that signs with Key Vault', () => {
   test('makes one request, to the pinned version, with the digest of the entry', async () => {
     const { vault, signing, signer } = setup();
     const keyWrapper = signer();

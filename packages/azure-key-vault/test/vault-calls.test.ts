@@ -37,7 +37,7 @@ describe('refusals of the vault', () => {
     }
   });
 
-  test('a deleted key is not found, and one that is being deleted is disabled', async () => {
+  test('a deleted key is reported as not-found, and one that is being deleted as disabled', async () => {
     const { rsa } = setup();
     const { keyWrapper, made } = await setup().pinned();
     rsa.state = 'being deleted';
@@ -55,7 +55,7 @@ describe('refusals of the vault', () => {
     });
   });
 
-  test.each(CALLS)('%s: a call that lacks a permission fails with its name and no retry', async (operation, run) => {
+  test.each(CALLS)('%s: a denied call is not retried, and its error names the permission', async (operation, run) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.deny();
     const lacks = {
@@ -97,7 +97,7 @@ describe('refusals of the vault', () => {
     });
   });
 
-  test('a credential that gives no token is unavailable, and no request is made', async () => {
+  test('a call whose credential gives no token is reported as unavailable, and makes no request', async () => {
     const { vault, rsa, wrapper } = setup();
     const credential = {
       getToken: () => Promise.reject(Object.assign(new Error('canary'), { name: 'CredentialUnavailableError' })),
@@ -149,7 +149,7 @@ describe('refusals of the vault', () => {
     },
   );
 
-  test.each(CALLS)('%s: a connection that is cut is unavailable, and is retried', async (_, run) => {
+  test.each(CALLS)('%s: a cut connection makes a call unavailable after a retry', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.reset();
     await expect(run(keyWrapper, made)).rejects.toMatchObject({
@@ -181,7 +181,7 @@ test('the key id that a client reports is checked if the client shows no HTTP an
   await expect(other.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'corrupt' });
 });
 
-describe('every call ends (F29)', () => {
+describe('the end of every call (F29)', () => {
   test.each(CALLS)(
     '%s: a vault that hangs is unavailable after maxAttempts deadlines, and its connection is closed',
     async (_, run) => {
@@ -192,7 +192,7 @@ describe('every call ends (F29)', () => {
     },
   );
 
-  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, without a retry', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.hang();
     const controller = new AbortController();
@@ -222,7 +222,7 @@ describe('every call ends (F29)', () => {
     await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'unavailable' });
   });
 
-  test('a key that is unwrapped after its deadline is overwritten', async () => {
+  test('a data key that is unwrapped after the deadline is overwritten', async () => {
     const { clients, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const result = samplePlaintext();

@@ -106,7 +106,7 @@ describe('requests to Key Vault', () => {
       TypeError,
     ],
     ['a signature that is text', async (w: KeyWrapper) => w.verify?.(entry, Object('x')), TypeError],
-  ])('contract 4: %s is a TypeError or RangeError, and no request is made', async (_, run, type) => {
+  ])('contract 4: %s is rejected with a TypeError or RangeError, and no request is made', async (_, run, type) => {
     const { vault, signer } = setup();
     const call = run(signer());
     await expect(call).rejects.toThrow(type);
@@ -115,7 +115,7 @@ describe('requests to Key Vault', () => {
   });
 
   test.each([false, true])(
-    'adapter rule 5: the copy of the data key that was sent is overwritten, if denied: %s',
+    'adapter rule 5: the copy of the data key that was sent is overwritten (call denied: %s)',
     async (isDenied) => {
       const { clients, wrapper, vault, rsa } = setup();
       const sent: Uint8Array[] = [];
@@ -138,7 +138,7 @@ describe('requests to Key Vault', () => {
   );
 });
 
-describe('adapter rule 6: a wrapped key never chooses the vault or key of a call', () => {
+describe('adapter rule 6: the vault and key of a call', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],
@@ -195,7 +195,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
+  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
     const { vault, rsa, wrapper } = setup();
     const old = await wrapper().wrap(samplePlaintext(), { context });
     const newer: VaultKey = vault.createKey('wrapping-2');

@@ -8,7 +8,7 @@ import { isServer } from './terminal/until-stopped.ts';
 import { visibleLine } from './terminal/visible.ts';
 import { MISTAKES, UsageError } from './usage-error.ts';
 
-/** How long a client of the configuration may keep the process alive after the command has ended. */
+/** How long a client that the configuration created may keep the process alive after the command has ended. */
 const MAX_EXIT_DELAY_MS = 2_000;
 
 /** Runs the command of this process, reports its failure, and sets the exit code. */
@@ -40,14 +40,14 @@ function report(error: unknown): void {
     printFailure(error.code, error.message, error.help);
   } else {
     process.exitCode = EXIT_CODE.failed;
-    // The message can contain a secret of a vendor's SDK: print the class and the stack frames only.
+    // The message can contain a secret from a vendor's SDK: print the class and the stack frames only.
     const frames = error instanceof Error ? (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line)) : [];
     process.stderr.write(`${[`error: unexpected: ${visibleLine(lineOf(error))}`, ...frames].join('\n')}\n`);
     printFailure(failureCodeOf(error), lineOf(error), sectionOn(error));
   }
 }
 
-/** With `--json`, a script reads the failure from standard output, as it reads a result. */
+/** With `--json`, prints the failure to standard output, where a script also reads results. */
 function printFailure(code: string, message: string, help: string | undefined): void {
   const end = process.argv.indexOf('--');
   if (!process.argv.slice(0, end < 0 ? undefined : end).includes('--json')) return;

@@ -14,14 +14,14 @@ import { Failure, type FailureCode } from './failure.ts';
  * directory may load. The message of a vendor's error is never read, because it can contain a secret.
  */
 
-/** Why a call of a key wrapper failed. */
+/** Why a call to a key wrapper failed. */
 export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'status' | 'hint'> {
   readonly kind: KeyWrapperErrorKind;
   readonly provider: string;
   readonly operation: string;
 }
 
-/** Why a call of a ring store failed. */
+/** Why a call to a ring store failed. */
 export type StoreFailure = Pick<RingStoreError, 'kind' | 'detail' | 'serviceCode'>;
 
 /** The failure of each key wrapper that failed. Empty for any other error. */
@@ -55,7 +55,7 @@ export function isConflict(error: unknown): boolean {
   return error instanceof RingConflictError;
 }
 
-/** Whether the error refuses a token as invalid, such as one that has none of the ring's formats. */
+/** Whether the error means that a token is invalid: for example, that it has none of the ring's formats. */
 export function isInvalidToken(error: unknown): boolean {
   return error instanceof InvalidRequestState;
 }

@@ -38,7 +38,7 @@ export function createProgram(): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .exitOverride()
-    // An error and its suggestion, on one line.
+    // Prints an error and its suggestion on one line.
     .configureOutput({ outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`) })
     .addHelpText('after', AFTER);
   addDoctorCommand(program);
@@ -69,7 +69,7 @@ bash-completion.
   fish  sealring complete fish > ~/.config/fish/completions/sealring.fish
 `;
 
-/** The library adds the command; a generated script calls it again with "--" for suggestions. */
+/** Adds the command `complete`, which the library implements. A generated script calls it with "--" for suggestions. */
 function addCompleteCommand(program: Command): void {
   tab(program);
   const complete = program.commands.find((command) => command.name() === 'complete');

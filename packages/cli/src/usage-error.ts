@@ -1,4 +1,4 @@
-/** The page that lists what the command prints for wrong options, variables and configuration files. */
+/** The page that lists the messages for wrong options, variables and configuration files. */
 export const MISTAKES = 'https://github.com/sealring/sealring/blob/main/docs/mistakes.md';
 
 /** The command line or the configuration is wrong. The message has one line. Exit code 2. */

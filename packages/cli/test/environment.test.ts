@@ -18,8 +18,8 @@ afterEach(() => project.remove());
 const run = (args: readonly string[], env: NodeJS.ProcessEnv) =>
   runCli(args, { cwd: project.cwd, env: { ...environment, ...env } });
 
-describe('a file as ring store', () => {
-  test.each(['its variable', 'a URL'])('a file is configured as ring store by %s', async (how) => {
+describe('a file as the ring store', () => {
+  test.each(['its variable', 'a URL'])('a file is configured as the ring store by %s', async (how) => {
     const path = join(project.cwd, 'a.ring');
     const env =
       how === 'a URL'
@@ -52,7 +52,7 @@ describe('a URL of another store', () => {
     ['kubernetes://payments/payments-ring', { KUBECONFIG: '/nonexistent' }, 'kubernetes'],
     ['redis://127.0.0.1:1/3', {}, 'redis'],
     ['postgres://ada@127.0.0.1:1/db', {}, 'postgres'],
-  ])('%s makes that store', async (url, more, kind) => {
+  ])('the URL %s selects the store that it names', async (url, more, kind) => {
     const { stdout } = await run(['doctor', '--json'], {
       SEALRING_RING_STORE: url,
       AWS_ACCESS_KEY_ID: 'test',

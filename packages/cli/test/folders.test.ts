@@ -40,7 +40,7 @@ describe('the folders of the command line', () => {
     expect(folders.map(({ name }) => name).toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
   });
 
-  test.each(Object.keys(MAY_IMPORT))('%s imports in one direction', (folder) => {
+  test.each(Object.keys(MAY_IMPORT))('%s imports only from the folders that are listed for it', (folder) => {
     const names = filesOf(folder);
     expect(names.length).toBeGreaterThan(0);
     for (const name of names) {
@@ -53,7 +53,7 @@ describe('the folders of the command line', () => {
     for (const name of SHARED) expect(importsOf('.', name).filter((path) => !SHARED.includes(path))).toEqual([]);
   });
 
-  test('each folder of the command line has at most 20 files, of at most 300 lines', () => {
+  test('each folder of the command line has at most 20 files of at most 300 lines each', () => {
     for (const folder of ['.', ...Object.keys(MAY_IMPORT)]) {
       const names = filesOf(folder);
       expect(names.length).toBeLessThanOrEqual(20);

@@ -164,7 +164,7 @@ describe('keeper', () => {
   test.each([
     ['rolled back', () => copyFileSync(at('old.ring'), at(RING))],
     ['emptied', () => rmSync(at(RING))],
-  ])('writes back what a store that was %s has lost', async (_, damage) => {
+  ])('writes the lost keys back to a store that was %s', async (_, damage) => {
     configure(FAST);
     await agedRing(0);
     copyFileSync(at(RING), at('old.ring'));
@@ -178,7 +178,7 @@ describe('keeper', () => {
     expect(storedKeys()).toEqual(before);
   });
 
-  test('reports a revocation, a problem and its end, with the names of the keys', async () => {
+  test('reports a revocation, a problem and the end of the problem, with the names of the keys', async () => {
     const wrapper =
       "keyWrapper: refusing(localKeyWrapper({ masterKey: readFileSync(at('sealring.local.key'), 'utf8').trim() })),";
     configure(FAST);
@@ -216,7 +216,7 @@ ${text}`,
     expect(keeper.events.filter(({ event }) => event === 'revocation')).toHaveLength(1);
   });
 
-  test('a keeper exits with 0 after SIGTERM, and reports it in its last line', async () => {
+  test('a keeper exits with 0 after SIGTERM, and its last event reports the stop', async () => {
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     await keeper.reported('started');
     expect(await keeper.terminate()).toBe(0);
@@ -245,7 +245,7 @@ ${text}`,
     expect(await keeper.terminate()).toBe(0);
   });
 
-  test('fails with cannot-listen for a --health-port in use', async () => {
+  test('fails with cannot-listen if the --health-port is in use', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as AddressInfo;

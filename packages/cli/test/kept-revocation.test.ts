@@ -127,7 +127,7 @@ describe('the wait for a revocation', () => {
     expect(nowMs).toBe(100_000 + WAIT_MS);
   });
 
-  test('the wait ends with a failure and its remedy if the store keeps losing the revocation', async () => {
+  test('the wait ends with a failure that names the remedy if the store keeps losing the revocation', async () => {
     const { endedAt, failure } = await watched([
       [0, read(KEPT)],
       [10, read(LOST)],
@@ -209,7 +209,7 @@ describe('the observer of a member’s reads and writes', () => {
     [new RingStoreError('too-large', 'x', { revision: '1' }), 'foreign'],
     [new RingStoreError('corrupt', 'x'), 'failed'],
     [new RingStoreError('unavailable', 'x'), 'failed'],
-  ])('%s is observed and thrown', async (error, kind) => {
+  ])('%s is passed to the observer and thrown unchanged', async (error, kind) => {
     const seen: Observation[] = [];
     const refuse = async (): Promise<never> => {
       throw error;

@@ -63,7 +63,7 @@ describe('init --local', () => {
   });
 });
 
-describe('on a local ring', () => {
+describe('commands on a local ring', () => {
   beforeEach(async () => {
     await run(['init', '--local']);
   });
@@ -257,7 +257,7 @@ describe('on a local ring', () => {
 
   test.each([
     ['cannot be read', 'rmSync(path); mkdirSync(path);', /: corrupt: not a regular file\./],
-    ['is no ring any more', "writeFileSync(path, 'junk');", /: not JSON\./],
+    ['is no longer a ring', "writeFileSync(path, 'junk');", /: not JSON\./],
     ['is gone', 'rmSync(path);', /: the store has no ring\./],
   ])('status reports that the document %s after the codec has read it', async (_, damage, reason) => {
     const config = join(project.cwd, 'damaged.config.mjs');

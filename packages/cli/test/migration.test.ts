@@ -57,7 +57,7 @@ describe('export', () => {
     expect((await run(['export', 'no/such/folder'])).code).toBe(2);
   });
 
-  test('export writes no document that it cannot unwrap', async () => {
+  test('export writes no document whose keys it cannot unwrap', async () => {
     writeFileSync(at('sealring.local.key'), randomBytes(32).toString('base64url'));
     expect((await run(['export', 'backup.ring'])).code).toBe(1);
     expect(existsSync(at('backup.ring'))).toBe(false);
@@ -77,7 +77,7 @@ describe('export', () => {
     expect(statSync(at('plain.json')).mode & 0o777).toBe(0o600);
   });
 
-  test('exported secrets unseal the tokens of their format and no others, and list the active key first', async () => {
+  test('exported secrets unseal only tokens of their format, and the secret of the active key comes first', async () => {
     await using before = await openOld('python');
     const first = before.seal(new TextEncoder().encode('before'));
     await run(['rotate']);
@@ -130,7 +130,7 @@ describe('import', () => {
     expect(textOf('sealring.local.ring')).toBe(before);
   });
 
-  test('import stores no document that the configuration cannot unwrap (F26)', async () => {
+  test('import stores no document whose keys the configuration cannot unwrap (F26)', async () => {
     await run(['export', 'backup.ring']);
     writeNewConfig();
     writeFileSync(at('edited.ring'), textOf('backup.ring').replace('"keys":', '"epoch":1,"keys":'));

@@ -9,8 +9,9 @@ const SECRET = 'hunter2';
 
 const HEAD = `# Mistakes and their messages
 
-This page lists what the command \`sealring\` prints for mistakes in its command line, its environment and its configuration file. The exit code is 2
-for all of them. Most messages about options come from \`@sealring/core\` and the adapters, so servers get the same text from \`createKmsCodec\`. No
+This page lists the messages that the command \`sealring\` prints for mistakes on its command line, in its environment
+and in its configuration file. The exit code is 2 for all of them.
+Most messages about options come from \`@sealring/core\` and the adapters, so servers get the same text from \`createKmsCodec\`. No
 message contains a secret.
 
 \`packages/cli/test/mistakes.test.ts\` makes each mistake and compares the message with this page. To update the page, run \`npx vitest run --project cli mistakes -u\`, and review the
@@ -71,7 +72,7 @@ describe('mistakes', () => {
     },
   );
 
-  test('at least 60 mistakes are listed, all different', () => {
+  test('at least 60 different mistakes are listed', () => {
     expect(new Set(all.map(shown)).size).toBe(all.length);
     expect(all.length).toBeGreaterThanOrEqual(60);
   });

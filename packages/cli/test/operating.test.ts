@@ -39,7 +39,7 @@ describe('help and version', () => {
   });
 
   test.each([[[]], ...COMMANDS.map((command) => [[command]])])(
-    'sealring %j -h has lines of at most 80 columns',
+    'the output of sealring %j -h is at most 80 columns wide',
     async (args) => {
       const { code, stdout } = await run([...args, '-h']);
       expect(code).toBe(0);
@@ -105,7 +105,7 @@ test('init creates the ring at once, even if the configuration sets createAfterS
 });
 
 describe('export -', () => {
-  test('writes the ring to standard output, which import accepts', async () => {
+  test('writes the ring to standard output in a form that import accepts', async () => {
     await run(['init', '--local']);
     const before = readFileSync(at('sealring.local.ring'), 'utf8');
     const { code, stdout, stderr } = await run(['export', '-']);

@@ -36,13 +36,13 @@ describe('the command line', () => {
     for (const command of COMMANDS) expect(stderr).toContain(command);
   });
 
-  test('an unknown option is rejected by name, with a suggestion', async () => {
+  test('the error about an unknown option names it and suggests another', async () => {
     const { code, stderr } = await run(['status', '--jsn']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/--jsn.*--json/);
   });
 
-  test.each(['0', 'soon', '1e9'])('--watch %s is rejected by name and value', async (value) => {
+  test.each(['0', 'soon', '1e9'])('the error about --watch %s names the option and its value', async (value) => {
     const { code, stderr } = await run(['status', '--watch', value]);
     expect(code).toBe(2);
     expect(stderr).toContain('--watch');
@@ -80,7 +80,7 @@ setInterval(() => undefined, 1000);`,
   });
 
   test.each([
-    ['no object', 'export default 7;', /has no configuration: its default export must be an object/],
+    ['a number as default export', 'export default 7;', /has no configuration: its default export must be an object/],
     [
       'an unknown option',
       `${SOUND}export default { ring: memoryRing(), keyWraper: keyWrapper };`,
@@ -97,7 +97,7 @@ setInterval(() => undefined, 1000);`,
       /keyWrapper must be .*got an empty list/,
     ],
     [
-      'a singleUse that is no store',
+      'a singleUse that is not a store',
       `${SOUND}export default { ring: memoryRing(), keyWrapper, singleUse: memoryRing() };`,
       /singleUse must be a single-use store/,
     ],
@@ -108,11 +108,11 @@ setInterval(() => undefined, 1000);`,
     ],
     ['a missing package', "import 'no-such-package';", /no-such-package/],
     [
-      'an adapter’s refusal',
+      'an option that its adapter refuses',
       "import { localKeyWrapper } from '@sealring/core'; export default { keyWrapper: localKeyWrapper({ masterKey: 'short' }) };",
       /masterKey/,
     ],
-  ])('%s is rejected with a message that names it', async (_, text, message) => {
+  ])('a configuration with %s is rejected with a message that names the mistake', async (_, text, message) => {
     write('sealring.config.mjs', text);
     const { code, stderr, stdout } = await run(['status']);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -29,7 +29,7 @@ async function states(): Promise<readonly string[]> {
   return JSON.parse(stdout).keys.map(({ state }: { state: string }) => state);
 }
 
-describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
+describe.skipIf(!HAS_TERMINAL)('commands on a terminal', () => {
   test('revoke lists the keys, asks for confirmation, and revokes them after yes', async () => {
     const { stdout } = await runCli(['status', '--json'], { cwd: project.cwd });
     const { sealingKey } = JSON.parse(stdout);
@@ -76,7 +76,7 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
   });
 
   test.each([['status'], ['doctor'], ['policy'], ['bench'], ['--help']])(
-    '%s is at most 80 columns wide',
+    'the output of %s is at most 80 columns wide',
     async (command) => {
       const { output } = await inTerminal([command]);
       const lines = stripVTControlCharacters(output).split(/\r?\n/);

@@ -36,7 +36,7 @@ export function withBitFlipped(char: string): readonly string[] {
   return value < 0 ? [] : [1, 2, 4, 8, 16, 32].map((bit) => URL_SAFE.charAt(value ^ bit));
 }
 
-/** A seeded random generator: xorshift, 32 bits (Marsaglia 2003). For test inputs, never for keys. */
+/** A seeded random generator: xorshift, 32 bits (Marsaglia 2003). Use it for test inputs, never for keys. */
 export class Random {
   #state: number;
 

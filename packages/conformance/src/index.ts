@@ -1,6 +1,7 @@
 /**
- * Checks a codec, a key wrapper, a ring store or a single-use store against its contract. Tests in a test runner:
- * {@link describeCodec}, {@link describeKeyWrapper}, {@link describeRingStore}, {@link describeSingleUse}.
+ * Checks a codec, a key wrapper, a ring store or a single-use store against its contract. To define tests in a
+ * test runner, use {@link describeCodec}, {@link describeKeyWrapper}, {@link describeRingStore} or
+ * {@link describeSingleUse}.
  *
  * @packageDocumentation
  */

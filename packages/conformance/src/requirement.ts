@@ -38,7 +38,7 @@ export interface ConformanceReport {
 
 /** A requirement of a contract. A failed `MUST` fails the run; a failed `SHOULD` only causes a warning. */
 export interface Requirement {
-  /** Stable, such as `CODEC-ROUNDTRIP-BYTES`. */
+  /** A stable name, such as `CODEC-ROUNDTRIP-BYTES`. */
   readonly id: string;
   readonly level: 'MUST' | 'SHOULD';
   /** One sentence in plain words. */

@@ -192,7 +192,7 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
     leftMs > 0 && trial.pendingMs < callMs;
     leftMs = timeoutMs - (performance.now() - began)
   ) {
-    // Looks at the pending calls several times within their limit, since each call begins at its own time.
+    // Checks the pending calls several times within their limit, because calls begin at different times.
     const result = await within(Math.min(leftMs, callMs / 4), running, late);
     if (result !== late) return result;
   }
@@ -203,7 +203,7 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
   throw new Late(`did not end within ${limitMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
 }
 
-/** Ends a trial, and continues after an error. Another requirement reports a close that does not end. */
+/** Ends a trial; each step is taken even if an earlier one failed. Another requirement reports a close that hangs. */
 async function end(trial: Trial, target: object, timeoutMs: number): Promise<void> {
   try {
     await inTime(() => trial.mend(), trial, timeoutMs);

@@ -17,7 +17,7 @@ export function describeOne(
   timeoutMs: number,
   run: () => Promise<ConformanceReport>,
 ): void {
-  // A runner that sees a declared parameter may wait for a callback, so these are rest parameters.
+  // If the function declared a parameter, some runners would wait for a callback, so it has only a rest parameter.
   const body = async function (this: unknown, ...given: readonly unknown[]): Promise<void> {
     const contexts = [given[0], this];
     call(contexts, 'timeout', timeoutMs);

@@ -1,10 +1,10 @@
 import { inspect, types } from 'node:util';
 
-/** A number of consecutive bytes of a key that do not occur by chance. */
+/** Number of consecutive bytes of a key that are too many to occur elsewhere by chance. */
 const TELLING_BYTES = 8;
 /**
- * The length of the pieces that are searched for in base64. They are longer because base64 groups three bytes, and a
- * recognizable piece must be complete.
+ * The length of the pieces that are searched for in base64. They are longer because base64 encodes groups of three
+ * bytes, and a recognizable piece must be complete.
  */
 const BASE64_BYTES = 12;
 /** Text that is long enough to encode at least {@link TELLING_BYTES} bytes. */
@@ -76,8 +76,8 @@ function textsIn(bytes: Uint8Array): readonly string[] {
 }
 
 /**
- * Bytes that a text encodes. The text may be a request body in base64, for example, which in turn contains the key in
- * base64.
+ * Decodes the parts of a text that may be base64 or hexadecimal. The text may be a request body in base64, for example,
+ * that in turn contains the key in base64.
  */
 function decodedIn(text: string): readonly Buffer[] {
   const pieces = text.match(ENCODED) ?? [];

@@ -1,4 +1,4 @@
-/** The export of a module that is the target: the export named `target` or, without one, the default export. */
+/** The target that a module exports: the export named `target` or, if there is none, the default export. */
 export function exportedTarget(module: object): unknown {
   const { default: standard, target = standard } = module as { default?: unknown; target?: unknown };
   return target;
@@ -18,7 +18,10 @@ export async function loadTarget(url: string): Promise<object> {
   throw new TypeError('the module must export a target, or a function that creates one, as default or as target');
 }
 
-/** A script in the folder of `from`, or below it, for a separate process or thread: compiled, or its source in the repository. */
+/**
+ * The URL of a script for a separate process or thread, in the folder of `from` or below it. In the repository, this is
+ * the TypeScript source; in the package, the compiled file.
+ */
 export function scriptBeside(from: string, name: string): URL {
   return new URL(`./${name}.${from.endsWith('.ts') ? 'ts' : 'js'}`, from);
 }

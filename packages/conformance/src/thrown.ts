@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { types } from 'node:util';
 import { Finding } from './requirement.ts';
 
-/** The kit's own files and those of its dependencies, which findings do not name. */
+/** The folder of the kit's own files, which findings do not name. */
 const KIT = new URL('.', import.meta.url).href;
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
 
@@ -21,7 +21,7 @@ export class ProgramError extends Error {
 }
 
 /**
- * Describes an error by its class, its `kind`, and the line in a file of the author where it was thrown. Omits its
+ * Describes an error by its class, its `kind`, and the line of the author's code that threw it. Omits its
  * text, which may contain a secret.
  */
 export function describeThrown(error: unknown): string {
@@ -37,7 +37,7 @@ function kindText(kind: unknown): string {
   return isName ? `kind "${kind}"` : `${kindOf(kind)} as its kind`;
 }
 
-/** Ignores errors of getters. */
+/** A member of an error; undefined if its getter throws. */
 function member(error: Error, name: string): unknown {
   try {
     return Reflect.get(error, name);

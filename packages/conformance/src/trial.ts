@@ -142,7 +142,7 @@ export class Trial {
     const close = (): unknown => (closable.close === undefined ? this.closeByItself(made) : closable.close());
     this.#open.push({ made, close });
     const isWhole = methods.every((method) => typeof made[method] === 'function');
-    expectThat(isWhole, `${what}: no ${methods.join(' and ')}`);
+    expectThat(isWhole, `${what} returned an object without ${methods.join(' and ')}`);
     return made;
   }
 
@@ -180,7 +180,7 @@ export class Trial {
   }
 
   async expectCloses(): Promise<void> {
-    expectThat(await this.closesWithin(CLOSE_MS), `close of an instance did not end within ${CLOSE_MS} ms`);
+    expectThat(await this.closesWithin(CLOSE_MS), `closing an instance took longer than ${CLOSE_MS} ms`);
   }
 
   /**
@@ -190,14 +190,17 @@ export class Trial {
   async breakBy(target: { breakConnection?(): Promise<() => Promise<void> | void> }): Promise<void> {
     if (target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
     const mend: unknown = await this.wait('breakConnection', () => target.breakConnection?.());
-    expectThat(typeof mend === 'function', 'breakConnection did not resolve to a function that restores it');
+    expectThat(
+      typeof mend === 'function',
+      'breakConnection did not resolve to a function that restores the connection',
+    );
     this.#mend = mend as () => Promise<void>;
   }
 
   async mend(): Promise<void> {
     const mend = this.#mend;
     this.#mend = undefined;
-    await this.wait('what breakConnection returned', () => mend?.());
+    await this.wait('the function that breakConnection returned', () => mend?.());
   }
 
   async cleanUp(): Promise<void> {}

@@ -24,26 +24,17 @@ export interface Output {
 export function watchOutput(isShown: boolean): Output {
   const texts: string[] = [];
   const bytes: Uint8Array[] = [];
-  const restore: (() => void)[] = [];
+  const { replace, restore } = replacing();
   const note = (word: unknown): void => {
     if (ArrayBuffer.isView(word)) bytes.push(new Uint8Array(word.buffer, word.byteOffset, word.byteLength).slice());
     else if (Array.isArray(word)) word.forEach(note);
     else texts.push(typeof word === 'string' ? word : inspect(word, { maxArrayLength: 1_000 }));
   };
-  const watch = (holder: object, name: string, wordsOf = (given: readonly unknown[]) => given): void => {
-    const own = Object.getOwnPropertyDescriptor(holder, name);
-    const original: unknown = Reflect.get(holder, name);
-    if (typeof original !== 'function') return;
-    const value = (...given: unknown[]): unknown => {
+  const watch = (holder: object, name: string, wordsOf = (given: readonly unknown[]) => given): void =>
+    replace(holder, name, (given, original) => {
       wordsOf(given).forEach(note);
-      return isShown || holder === fs ? Reflect.apply(original, holder, given) : true;
-    };
-    Object.defineProperty(holder, name, { value, configurable: true, writable: true });
-    restore.push(() => {
-      if (own === undefined) Reflect.deleteProperty(holder, name);
-      else Object.defineProperty(holder, name, own);
+      return isShown || holder === fs ? original() : true;
     });
-  };
   for (const stream of [process.stdout, process.stderr]) watch(stream, 'write', ([word]) => [word]);
   // Under a test runner, the console may have its own stream.
   for (const name of CONSOLE) watch(console, name);
@@ -55,11 +46,80 @@ export function watchOutput(isShown: boolean): Output {
   return {
     printed: () => texts.join('\n'),
     bytes: () => bytes,
-    stop: () => {
-      for (const undo of restore) undo();
+    stop: restore,
+  };
+}
+
+/** What runs instead of a function; `original` calls the function with the same arguments. */
+type Replacement = (given: readonly unknown[], original: () => unknown) => unknown;
+
+/** Replaces functions of built-in modules and objects until `restore` is called. */
+function replacing(): {
+  readonly replace: (holder: object, name: string, call: Replacement) => void;
+  readonly restore: () => void;
+} {
+  const undo: (() => void)[] = [];
+  return {
+    replace(holder, name, call) {
+      const own = Object.getOwnPropertyDescriptor(holder, name);
+      const original: unknown = Reflect.get(holder, name);
+      if (typeof original !== 'function') return;
+      const value = (...given: unknown[]): unknown => call(given, () => Reflect.apply(original, holder, given));
+      Object.defineProperty(holder, name, { value, configurable: true, writable: true });
+      undo.push(() => {
+        if (own === undefined) Reflect.deleteProperty(holder, name);
+        else Object.defineProperty(holder, name, own);
+      });
+    },
+    restore() {
+      for (const one of undo) one();
       syncBuiltinESMExports();
     },
   };
+}
+
+/** Number of instances after which listeners count as left behind by each of them. */
+const INSTANCES = 3;
+
+/** @throws {Finding} if every run of `work` leaves listeners on the process. */
+export async function expectNoListeners(work: () => Promise<unknown>): Promise<void> {
+  const counts: number[] = [];
+  for (let i = 0; i < INSTANCES; i++) {
+    await work();
+    counts.push(process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0));
+  }
+  const isGrowing = counts.every((count, i) => i === 0 || count > (counts[i - 1] ?? 0));
+  expectThat(!isGrowing, 'every instance leaves listeners on the process');
+}
+
+/** The file descriptors of standard output and standard error. */
+const STREAMS: readonly unknown[] = [1, 2];
+
+/**
+ * Expects that `work` prints nothing. Warnings of the process do not count, nor does the output of other code that runs
+ * at the same time, such as a test runner.
+ */
+export async function expectQuiet(work: () => Promise<void>): Promise<void> {
+  const mark = new AsyncLocalStorage<true>();
+  const { replace, restore } = replacing();
+  let count = 0;
+  const watch = (holder: object, name: string, isOutput: (where: unknown) => boolean = () => true): void =>
+    replace(holder, name, (given, original) => {
+      if (mark.getStore() === true && isOutput(given[0])) count++;
+      return original();
+    });
+  for (const stream of [process.stdout, process.stderr]) watch(stream, 'write');
+  for (const name of CONSOLE) watch(console, name);
+  replace(process, 'emitWarning', (_, original) => mark.exit(original));
+  for (const name of WRITERS) watch(fs, name, (where) => STREAMS.includes(where));
+  syncBuiltinESMExports();
+  try {
+    await mark.run(true, work);
+    await pause(PAUSE_MS);
+  } finally {
+    restore();
+  }
+  expectThat(count === 0, `the calls printed ${count} times`);
 }
 
 /** Timers may still end, so they are checked up to this many times, with pauses in milliseconds. */

@@ -105,7 +105,7 @@ describe('the exit code', () => {
   });
 });
 
-describe('a wrong command line is reported in one line, with exit code 2', () => {
+describe('a wrong command line', () => {
   const blocked = inFolder('blocked', '');
   // A link, so that a failing test does not replace a device.
   const device = join(folder, 'device');
@@ -160,7 +160,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
   });
 });
 
-describe('a wrong target module is reported in one line, with exit code 2', () => {
+describe('a wrong target module', () => {
   const secret = 'hunter2';
   const cases: readonly (readonly [name: string, content: string, error: RegExp])[] = [
     ['no-target.mjs', 'export const codec = {};', /exports no target: export it as default or as target/],
@@ -204,7 +204,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     },
   );
 
-  test('a program that does not start is the only finding', async () => {
+  test('the program of a codec that does not start is reported in one line, with exit code 2', async () => {
     writeFileSync(join(folder, 'no-program'), '');
     const programs = [
       ['no-such-program x', /exit code 127 .*; it wrote to stderr: .*no-such-program.*/],
@@ -252,7 +252,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
 });
 
 describe('a target', () => {
-  test('a target that blocks the process is a finding, and the run continues', async () => {
+  test('a target that blocks the process causes a finding, and the run continues', async () => {
     const args = ['codec', 'hangs.ts', '--timeout', '0.1', '--json', '--quiet'];
     const { code, stdout } = await runCli([...args, '--only', 'CODEC-PEER,CODEC-DISTINCT']);
     expect(code).toBe(1);
@@ -262,17 +262,21 @@ describe('a target', () => {
     ]);
   });
 
-  test('a target that ends its process is a finding, and the run continues', async () => {
+  test('a target that ends its process causes a finding, and the run continues', async () => {
     const args = ['codec', 'dies.ts', '--json', '--quiet', '--only', 'CODEC-PEER,CODEC-DISTINCT'];
     const { code, stdout } = await runCli(args);
     expect(code).toBe(1);
     expect(reportOf(stdout).results).toMatchObject([
-      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringContaining('the target’s process ended by SIGKILL') },
+      {
+        id: 'CODEC-PEER',
+        status: 'fail',
+        detail: expect.stringContaining('the target’s process was ended by SIGKILL'),
+      },
       { id: 'CODEC-DISTINCT', status: 'pass' },
     ]);
   });
 
-  test('a target that ended its process and cannot be loaded again is one finding per requirement', async () => {
+  test('a target that ended its process and cannot be loaded again causes one finding per requirement', async () => {
     const note = JSON.stringify(join(folder, 'loaded'));
     const module = inFolder(
       'once.mjs',
@@ -292,7 +296,7 @@ describe('a target', () => {
     ]);
     expect(code).toBe(1);
     expect(reportOf(stdout).results).toMatchObject([
-      { id: 'CODEC-STRANGER', detail: expect.stringContaining('the target’s process ended by SIGKILL') },
+      { id: 'CODEC-STRANGER', detail: expect.stringContaining('the target’s process was ended by SIGKILL') },
       {
         id: 'CODEC-PEER',
         status: 'fail',
@@ -335,7 +339,7 @@ describe('a target', () => {
     expect(stderr).not.toContain('secret');
   });
 
-  test('an error that a target throws outside any call is a finding, without the text of the error', async () => {
+  test('an error that a target throws outside any call causes a finding, without the text of the error', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
     expect(stdout).toContain('uncaught error: RangeError at throws-later.ts:10 (seed ');
@@ -419,7 +423,7 @@ describe('every suite', () => {
     expect([broken.code, reportOf(broken.stdout).results[0]?.status]).toEqual([1, 'fail']);
   });
 
-  test('ring-store exits with 0 for a sound store and 1 for a broken one, and accepts rounds and writers', async () => {
+  test('ring-store exits with 0 for a sound store and 1 for a broken one, and accepts --rounds and --writers', async () => {
     const args = ['--only', 'RING-CAS-ONE-WINNER', '--quiet', '--rounds', '3', '--writers', '4', '--seed', '1'];
     const sound = await runCli(['ring-store', 'sound-ring-store.ts', ...args]);
     expect(sound.stdout).toMatch(/^a sound ring store passes/);

@@ -17,9 +17,9 @@ test('the zoo has more than eighty broken codecs and twenty-five sound ones, as 
   expect(SOUND_CODECS).toHaveLength(25);
 });
 
-describe('every broken codec is caught by the requirement it breaks', () => {
+describe('broken codecs', () => {
   for (const { target, caughtBy } of BROKEN_CODECS) {
-    test(`${target.name} is caught by ${caughtBy}`, async () => {
+    test(`${caughtBy} catches this broken codec: ${target.name}`, async () => {
       const { results } = await runCodecConformance(target, { seed: 1, only: [caughtBy] });
       const level = CODEC_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
@@ -30,7 +30,7 @@ describe('every broken codec is caught by the requirement it breaks', () => {
 /** `SEALRING_SEEDS=200` checks every sound codec with two hundred seeds. */
 const SEEDS = seedCount(1);
 
-describe('a sound codec passes completely, with any seed', () => {
+describe('sound codecs, with any seed', () => {
   for (const { target, warnings } of SOUND_CODECS) {
     test(`${target.name} passes`, { timeout: 600_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
@@ -79,11 +79,11 @@ function pause(ms: number): void {
   while (performance.now() < until);
 }
 
-describe('the kit survives its targets', () => {
+describe('targets that misbehave', () => {
   const codec = { seal: () => 'x', unseal: () => new Uint8Array(0) };
   const target = zooTarget('odd', () => codec);
 
-  test('a target that cannot start is a finding', async () => {
+  test('a target that cannot start causes a finding', async () => {
     const { passed, results } = await runCodecConformance(
       { ...target, create: () => Promise.reject(new Error('secret')) },
       { only: ['CODEC-SYNCHRONOUS'] },
@@ -95,13 +95,13 @@ describe('the kit survives its targets', () => {
     });
   });
 
-  test('a close that never ends is one finding, with its own id', async () => {
+  test('a close that never ends is reported once, under its own requirement', async () => {
     const sound = zooTarget('sound', soundCodec());
     const create = async () => ({ ...(await sound.create()), close: () => new Promise<void>(() => undefined) });
     const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT', 'CODEC-CLOSES'];
     const { results } = await runCodecConformance({ ...sound, create }, { only });
     expect(results.map(({ status }) => status)).toEqual(['pass', 'pass', 'fail']);
-    expect(results.at(-1)?.detail).toContain('close of an instance did not end within 5000 ms');
+    expect(results.at(-1)?.detail).toContain('closing an instance took longer than 5000 ms');
   });
 
   test('a slow codec is checked with fewer variants, including some of each kind', async () => {
@@ -124,7 +124,7 @@ describe('the kit survives its targets', () => {
     expect(unseals).toBeLessThan(15_000 / 6);
   });
 
-  test('a target that never starts is a finding', async () => {
+  test('a target that never starts causes a finding', async () => {
     const { results } = await runCodecConformance(
       { ...target, create: () => new Promise<never>(() => undefined) },
       { only: ['CODEC-SYNCHRONOUS'], timeoutMs: 200 },
@@ -132,7 +132,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('did not end within 200 ms') });
   });
 
-  test('invalid targets and options are named', async () => {
+  test('invalid targets and options are rejected with an error that names them', async () => {
     await expect(runCodecConformance({ ...target, createPeer: 1 } as never)).rejects.toThrow(
       /createPeer must be a function/,
     );

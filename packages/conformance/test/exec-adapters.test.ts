@@ -69,7 +69,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate 
   });
 });
 
-describe('an aborted signal is forwarded', () => {
+describe('aborted signals', () => {
   const unavailable = { message: 'it is unavailable', kind: 'unavailable' };
 
   test('an abort before or during a call is forwarded to a key wrapper, and to no other call', async () => {
@@ -90,7 +90,7 @@ describe('an aborted signal is forwarded', () => {
   test.each([
     ['answers-at-once', 'pass', undefined],
     ['ends-late', 'fail', 'wrap, aborted in progress, succeeded nevertheless'],
-  ] as const)('a program that %s has this result for WRAP-ABORT: %s', async (fault, status, detail) => {
+  ] as const)('the result of a program that %s for WRAP-ABORT is: %s', async (fault, status, detail) => {
     const [result] = await run('key-wrapper', faulty('key-wrapper', fault), ['WRAP-ABORT']);
     expect([result?.status, result?.detail?.replace(/ \(seed.*/, '')]).toEqual([status, detail]);
   });
@@ -159,8 +159,8 @@ const ALL = [
   ...OTHERS,
 ];
 
-describe('a failure of a program is a finding that shows the request, and the run continues', () => {
-  test.each(ALL)('%s %s is caught by %s', async (contract, fault, requirement, finding) => {
+describe('findings about programs that fail during a run', () => {
+  test.each(ALL)('%s: the fault %s is caught by %s', async (contract, fault, requirement, finding) => {
     const after = contract === 'key-wrapper' ? 'WRAP-FACTS' : 'RING-SHAPE';
     // The second requirement starts the program again. A program that does not hang may be slow.
     const timeoutMs = fault.startsWith('hangs') ? 2_000 : 15_000;
@@ -204,7 +204,7 @@ const NOT_STARTED: readonly (readonly [
 ];
 
 describe.each(['key-wrapper', 'ring-store'] as const)(
-  'the program of a %s that does not start is reported',
+  'the report about the program of a %s that does not start',
   (contract) => {
     test.each(NOT_STARTED)('a program that fails to start is reported: %s', async (what, command, finding) => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
@@ -215,7 +215,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)(
       });
     });
 
-    test('wrong arguments are named', async () => {
+    test('wrong arguments are rejected with an error that names them', async () => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
       await expect(make('')).rejects.toThrow(RangeError);
       await expect(make('true', { timeoutMs: 1 })).rejects.toThrow(/timeoutMs must be/);

@@ -105,7 +105,7 @@ describe('a sound codec in a separate process', () => {
     expect(Buffer.compare(codec.unseal(codec.seal(payload)), payload)).toBe(0);
   });
 
-  test('a requirement does not apply if a pipe hides what the requirement checks', () => {
+  test('a requirement does not apply if a pipe hides the behaviour that the requirement checks', () => {
     const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
     expect(Object.keys(UNSEEN_THROUGH_PIPE).filter((id) => !ids.includes(id))).toEqual([]);
   });
@@ -163,9 +163,9 @@ function limited(maxPayloadBytes: number): ExecCodecOptions {
   return { supports: { maxPayloadBytes } };
 }
 
-describe('a failure of a program is a finding that shows the request, and the run continues', () => {
+describe('findings about programs that fail during a run', () => {
   for (const [fault, requirement, finding, options] of FINDINGS) {
-    test(`${fault} is caught by ${requirement}`, async () => {
+    test(`the fault ${fault} is caught by ${requirement}`, async () => {
       // The second requirement starts the program again.
       const [first, second] = await resultsOf(faulty(fault, options), [requirement, 'CODEC-AFTER-REFUSAL']);
       const level = CODEC_REQUIREMENTS.find(({ id }) => id === requirement)?.level;
@@ -215,7 +215,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(codec.seal(new Uint8Array(1))).toMatch(/^[\w-]+$/);
   });
 
-  test('wrong arguments are named', () => {
+  test('wrong arguments are rejected with an error that names them', () => {
     expect(() => execCodecTarget('')).toThrow(RangeError);
     expect(() => execCodecTarget([])).toThrow(RangeError);
     expect(() => execCodecTarget(7 as never)).toThrow(TypeError);
@@ -239,8 +239,8 @@ const NOT_STARTED: readonly (readonly [
   ['is unknown to the shell', 'no-such-command', 'exit code 127 .*; it wrote to stderr: .*no-such-command.*$'],
   ['has a missing folder', 'true', 'could not be started: ENOENT$', { cwd: '/no/such/folder' }],
   ['does not answer', [process.execPath, program, 'never-starts'], `no answer within 300 ms to ${asked('create')}`],
-  ['hangs at it', [process.execPath, program, 'hangs-at-create'], `no answer within 300 ms to ${asked('create')}`],
-  ['waits for two', [process.execPath, program, 'answers-in-pairs'], `no answer within 300 ms to ${asked('create')}`],
+  ['hangs at create', [process.execPath, program, 'hangs-at-create'], `no answer within 300 ms to ${asked('create')}`],
+  ['pairs answers', [process.execPath, program, 'answers-in-pairs'], `no answer within 300 ms to ${asked('create')}`],
   [
     'greets instead',
     [process.execPath, program, 'says-hello'],
@@ -264,9 +264,9 @@ const NOT_STARTED: readonly (readonly [
   ],
 ];
 
-describe('a program that does not start is one finding, whatever requirements were selected', () => {
+describe('programs that do not start', () => {
   for (const [how, command, finding, options = { timeoutMs: 300 }] of NOT_STARTED) {
-    test(`${how} is one finding`, async () => {
+    test(`a program that ${how} causes one finding`, async () => {
       const { results, passed } = await runCodecConformance(exec(command, options));
       const found = results.find(({ status }) => status !== 'not-applicable');
       expect(found).toBe(results.at(-1));
@@ -289,7 +289,7 @@ describe('a program that does not start is one finding, whatever requirements we
     expect(passed).toBe(false);
   });
 
-  test('a program that answered once and does not restart is a finding for each affected requirement', async () => {
+  test('a program that answered once and does not restart causes a finding for each affected requirement', async () => {
     const note = join(temporaryFolder(), 'started');
     const command = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
     const only = ['CODEC-STRANGER', 'CODEC-PEER'];
@@ -302,7 +302,7 @@ describe('a program that does not start is one finding, whatever requirements we
   });
 });
 
-describe('no process is left behind', () => {
+describe('leftover processes', () => {
   test('a program that keeps running, and its children, are killed by close', async () => {
     const note = join(temporaryFolder(), 'pids');
     const target = exec([process.execPath, program, 'stays', note]);
@@ -356,7 +356,7 @@ describe('lines', () => {
     );
   });
 
-  test('a line over the maximum length is a RangeError', () => {
+  test('a line over the maximum length causes a RangeError', () => {
     const lines = new Lines(10);
     expect([...lines.add(Buffer.from('0123456789\n01234'))]).toEqual(['0123456789']);
     expect(() => [...lines.add(Buffer.from('567890'))]).toThrow(RangeError);

@@ -86,7 +86,7 @@ test('every requirement catches a broken key wrapper', () => {
   expect(ids.filter((id) => !caught.has(id) && id !== 'WRAP-INSTANCE-CLOSES')).toEqual([]);
 });
 
-describe('a faulty adapter written only from the contract is caught', () => {
+describe('faulty adapters written only from the contract', () => {
   for (const [name, make] of Object.entries(ACME_BROKEN)) {
     const id = ACME_CAUGHT_BY[name] ?? '';
     // On a busy machine, a run may miss the moment that shows the fault.
@@ -98,9 +98,9 @@ describe('a faulty adapter written only from the contract is caught', () => {
   }
 });
 
-describe('every broken key wrapper is caught by the requirement it breaks, and by others as declared', () => {
+describe('broken key wrappers', () => {
   for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
-    test(`${target.name} is caught by ${caughtBy}`, async () => {
+    test(`${caughtBy} catches this broken key wrapper: ${target.name}`, async () => {
       const options = { seed: 1, timeoutMs: hangs === true ? 1_500 : 30_000 };
       // Other findings matter only if they are declared.
       const only = also === undefined ? { only: [caughtBy] } : {};
@@ -133,7 +133,7 @@ function soundReport(target: KeyWrapperTarget): Promise<ConformanceReport> {
   return report;
 }
 
-describe('a sound key wrapper passes completely, with any seed', () => {
+describe('sound key wrappers, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
     test(`${target.name} passes`, { timeout: 600_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
@@ -156,17 +156,17 @@ describe('a sound key wrapper passes completely, with any seed', () => {
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });
 
-  test('a run makes fewer than 2000 calls to a quick service without control, and 2400 with it', async () => {
+  test('a run makes fewer than 2100 calls to a quick service without control, and fewer than 2600 with control', async () => {
     let calls = 0;
     const ask: Steps['ask'] = (world, ...rest) => {
       calls += world.isReachable ? 1 : 0;
       return SOUND.ask(world, ...rest);
     };
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask }), { control: {} }));
-    expect(calls).toBeLessThan(2_000);
+    expect(calls).toBeLessThan(2_100);
     calls = 0;
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask })));
-    expect(calls).toBeLessThan(2_400);
+    expect(calls).toBeLessThan(2_600);
   });
 
   test('a KMS key that a check disables or denies is enabled or allowed again', async () => {
@@ -182,11 +182,11 @@ describe('a sound key wrapper passes completely, with any seed', () => {
 
 describeKeyWrapper(zooTarget('the suite as tests of a runner:', soundKeyWrapper()), { describe, test });
 
-describe('the kit survives its targets', () => {
+describe('targets that misbehave', () => {
   const target = zooTarget('odd', soundKeyWrapper());
   const only = ['WRAP-ROUNDTRIP'];
 
-  test('a target that cannot start or is not a key wrapper is a finding', async () => {
+  test('a target that cannot start or is not a key wrapper causes a finding', async () => {
     for (const create of [
       () => Promise.reject(new Error('secret')),
       () => ({}) as never,
@@ -199,7 +199,7 @@ describe('the kit survives its targets', () => {
     }
   });
 
-  test('a target that never starts or never answers is a finding', async () => {
+  test('a target that never starts or never answers causes a finding', async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const deaf = async () => ({ keyWrapper: { ...(await target.create()).keyWrapper, wrap: never } });
     for (const create of [never, deaf]) {
@@ -211,7 +211,7 @@ describe('the kit survives its targets', () => {
     }
   });
 
-  test('an instance that fails to close is a finding', async () => {
+  test('an instance that fails to close causes a finding', async () => {
     const create = async () => ({
       ...(await target.create()),
       close: () => Promise.reject(new Error('still in use')),
@@ -227,7 +227,7 @@ describe('the kit survives its targets', () => {
     expect(results.filter(({ status }) => status !== 'pass')).toMatchObject([
       {
         id: 'WRAP-INSTANCE-CLOSES',
-        detail: expect.stringContaining('close of an instance did not end within 5000 ms'),
+        detail: expect.stringContaining('closing an instance took longer than 5000 ms'),
       },
     ]);
     // After the first one, the kit no longer waits as long for a close.
@@ -263,7 +263,7 @@ describe('the kit survives its targets', () => {
     );
   });
 
-  test('invalid targets and options are named', async () => {
+  test('invalid targets and options are rejected with an error that names them', async () => {
     const halfMade = { ...target, createUnreachable: undefined };
     for (const [wrong, words] of [
       [{ ...target, createOtherKey: 1 }, /createOtherKey must be a function/],

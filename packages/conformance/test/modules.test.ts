@@ -16,7 +16,7 @@ test('a sound module leaves its process unchanged, even if it prints on load', a
   expect(await statusOf('sound')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 
-test('equal keys in every process are not a finding', async () => {
+test('keys that are equal in every process cause no finding', async () => {
   expect(await statusOf('keeps-its-keys')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 

@@ -157,7 +157,7 @@ describe('the HTML report', () => {
   });
 });
 
-test('the JSON report parses into the report, and escapes characters that cannot be seen', () => {
+test('the JSON report parses back into the report, and escapes characters that cannot be seen', () => {
   for (const target of ['Ünïcode 🔑\n', NASTY]) {
     const record = recordOf({ target });
     expect(JSON.parse(jsonReport(record))).toEqual(record.report);

@@ -23,11 +23,11 @@ test('every requirement has a broken store that it must catch', () => {
   expect([...new Set(BROKEN.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
 });
 
-describe.concurrent('every broken ring store is caught by the requirement it breaks', () => {
+describe.concurrent('broken ring stores', () => {
   for (const { target, caughtBy } of BROKEN) {
     // On a busy machine, a run may miss the moment that shows the fault.
     const retry = caughtBy.startsWith('RING-ABORT-') || caughtBy === 'RING-OUTAGE-UNDER-WAY' ? 2 : 0;
-    test(`${target.name} is caught by ${caughtBy}`, { retry }, async () => {
+    test(`${caughtBy} catches this broken ring store: ${target.name}`, { retry }, async () => {
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],
@@ -48,7 +48,7 @@ test('the page lists the inputs of each requirement', async () => {
   await expect(page).toMatchFileSnapshot(pageOf('ring-store'));
 });
 
-describe.concurrent('a sound ring store passes completely, with any seed', () => {
+describe.concurrent('sound ring stores, with any seed', () => {
   // First, since a remote store takes as long as all others together.
   for (const target of ODD_RING_STORES) {
     test(`${target.name}, an unusual store, passes`, async () => {
@@ -105,10 +105,10 @@ describe.concurrent('a sound ring store passes completely, with any seed', () =>
 
 describeRingStore(zooRingTarget('the suite as tests of a runner:'), { describe, test }, { rounds: 10 });
 
-describe('the kit survives its targets', () => {
+describe('targets that misbehave', () => {
   const target: RingStoreTarget = { name: 'odd', create: () => ({ store: memoryRing() }) };
 
-  test('a target that cannot start is a finding', async () => {
+  test('a target that cannot start causes a finding', async () => {
     const { passed, results } = await runRingStoreConformance(
       { ...target, create: () => Promise.reject(new Error('secret')) },
       { only: ['RING-ABSENT'] },
@@ -117,7 +117,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringMatching(/^create failed: Error /) });
   });
 
-  test('a store that never answers is a finding', async () => {
+  test('a store that never answers causes a finding', async () => {
     const store = {
       kind: 'silent',
       read: () => new Promise(() => undefined),
@@ -183,7 +183,7 @@ describe('the kit survives its targets', () => {
     expect(results.filter(({ status }) => status !== 'pass')).toMatchObject([
       {
         id: 'RING-INSTANCE-CLOSES',
-        detail: expect.stringContaining('close of an instance did not end within 5000 ms'),
+        detail: expect.stringContaining('closing an instance took longer than 5000 ms'),
       },
     ]);
     expect(removed.size).toBeGreaterThan(2);
@@ -231,7 +231,7 @@ describe('the kit survives its targets', () => {
     expect([open, broken, [...removed].toSorted()]).toEqual([0, 0, [...named].toSorted()]);
   });
 
-  test('invalid targets and options are named', async () => {
+  test('invalid targets and options are rejected with an error that names them', async () => {
     const wrong = (change: object, options: object = {}): Promise<unknown> =>
       runRingStoreConformance({ ...target, ...change }, options);
     await expect(wrong({ create: 1 })).rejects.toThrow(/create must be a function/);

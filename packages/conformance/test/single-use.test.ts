@@ -8,9 +8,9 @@ test('every requirement has a broken store that it must catch', () => {
   expect(new Set(BROKEN_SINGLE_USE.map(({ caughtBy }) => caughtBy))).toEqual(new Set(ids));
 });
 
-describe('every broken single-use store is caught by the requirement it breaks (F48)', () => {
+describe('broken single-use stores (F48)', () => {
   for (const { target, caughtBy } of BROKEN_SINGLE_USE) {
-    test(`${target.name} is caught by ${caughtBy}`, async () => {
+    test(`${caughtBy} catches this broken single-use store: ${target.name}`, async () => {
       const { results, passed } = await runSingleUseConformance(target, { only: [caughtBy] });
       const isWarned = caughtBy === 'USE-CALLERS-DATE';
       expect(results).toMatchObject([{ id: caughtBy, status: isWarned ? 'warn' : 'fail' }]);
@@ -22,7 +22,7 @@ describe('every broken single-use store is caught by the requirement it breaks (
 
 describeSingleUse(zooSingleUse('a sound one of the zoo:'), { describe, test });
 
-test('requirements for absent features do not apply, and invalid targets and options are named', async () => {
+test('requirements for absent features do not apply, and errors name invalid targets and options', async () => {
   const sound = zooSingleUse('sound');
   const create = () => sound.create();
   const { results } = await runSingleUseConformance({ name: 'plain', create }, { only: ['USE-UNREACHABLE'] });

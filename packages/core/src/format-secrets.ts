@@ -19,9 +19,9 @@ export interface FormatSecrets {
   /** The secrets of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
   /**
-   * Call it for a token that none of {@link open} can unseal. Reads the ring, at most once per
-   * `missRefreshSeconds`, for a key that another member has published since. Resolves when that read has ended, whether
-   * it succeeded or not.
+   * Call this for a token that none of the secrets in {@link open} can unseal. Reads the ring, at most once per
+   * `missRefreshSeconds`, because another member may have published its key since. Resolves when that read has ended,
+   * whether it succeeded or not.
    */
   noteUnknownKey(): Promise<void>;
 }

@@ -37,12 +37,12 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of core', () => {
-  test('lists every folder of core, and no other', () => {
+  test('the folders of core are exactly those listed in this test', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(FOLDERS.toSorted());
   });
 
-  test('lists each folder after those that it imports', () => {
+  test('each folder of core is listed after those that it imports', () => {
     const late = FOLDERS.flatMap((folder, i) => MAY_IMPORT[folder]?.filter((other) => FOLDERS.indexOf(other) >= i));
     expect(late).toEqual([]);
   });

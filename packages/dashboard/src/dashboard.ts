@@ -46,7 +46,7 @@ export interface Dashboard extends AsyncDisposable {
 
 /**
  * Runs one round, then serves one page, for GET and HEAD. The page is read-only, loads nothing from other servers, and
- * shows keys by the same hashes as in events.
+ * identifies keys by the same hashes as events do.
  *
  * @throws {RangeError} for an option out of range.
  * @throws {NodeJS.ErrnoException} if it cannot listen. Errors of `look` are rethrown.

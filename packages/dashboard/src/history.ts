@@ -32,7 +32,7 @@ export class History {
     const steps = [...counts].flatMap(([member, now]) => {
       const before = this.#last.get(member);
       this.#last.set(member, now);
-      // What a member counted before its first answer does not belong to this round.
+      // A member's counts from before its first answer do not belong to this round.
       return before === undefined ? [] : [stepOf(before, now)];
     });
     if (seconds <= 0) return;
@@ -66,7 +66,7 @@ function increase(before: number, now: number): number {
   return now >= before ? now - before : now;
 }
 
-/** Sums by reason. Reasons with the sum 0 are left out. */
+/** Sums by reason. Reasons with a sum of 0 are left out. */
 export function merged(maps: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
   const total = new Map<string, number>();
   for (const [reason, count] of maps.flatMap((map) => [...map])) {

@@ -1,5 +1,5 @@
 /**
- * The only script of the page: it loads the main part again and replaces the old one. The answer is parsed as a document,
+ * The only script of the page: it reloads the main part and replaces the old one. The answer is parsed as a document,
  * so no script in it runs.
  */
 export const PAGE_SCRIPT = `

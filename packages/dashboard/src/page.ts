@@ -109,7 +109,7 @@ function cards(view: View): readonly Html[] {
         ),
     healthy.length === 0
       ? card('Without KMS and store', 'unknown', 'how long sealing would continue')
-      : card('Without KMS and store', span(remaining), 'sealing would continue, at least'),
+      : card('Without KMS and store', span(remaining), 'sealing would continue for at least this long'),
   ];
 }
 

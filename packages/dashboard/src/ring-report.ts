@@ -10,7 +10,7 @@ export interface RingReport {
   readonly at: Date;
   /** `codec.health().keys`, with the time of each revocation. The page shows the hashes of the keys. */
   readonly keys: readonly RingKey[];
-  /** The id of the key that members seal with; undefined for none. */
+  /** The id of the key that members seal with; undefined if there is none. */
   readonly sealingKey: string | undefined;
   /** When the next rotation is due, if known. */
   readonly nextRotation: Date | undefined;

@@ -6,7 +6,7 @@ const LIMITS = { timeoutMs: 3_000, maxBytes: 1_048_576, accept: 'text/plain;vers
 /** The samples of a member, or a text that describes the failure. */
 export type Scraped = { readonly samples: readonly Sample[] } | { readonly failure: string };
 
-/** Reads the metrics of one member, for at most three seconds and one mebibyte. Never rejects. */
+/** Reads the metrics of one member, within limits of three seconds and one mebibyte. Never rejects. */
 export async function scrape(url: string): Promise<Scraped> {
   const answer = await askMember(url, LIMITS);
   if ('failure' in answer) return { failure: answer.failure === 'timeout' ? 'timed out' : 'no answer' };

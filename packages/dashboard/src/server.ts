@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000;
 export interface ServedPage {
   /** The whole page; its style and script have the nonce. */
   whole(nonce: string): string;
-  /** The main part, without style and script: the page loads it again and again. */
+  /** The main part, without style and script: the page reloads it at intervals. */
   main(): string;
 }
 

@@ -12,7 +12,7 @@ interface Layout {
   /** Space after the bars. */
   readonly right: number;
   readonly row: number;
-  /** Offsets of the text and of the bar of a row from the top of the row. */
+  /** Offsets of a row's text and bar from the top of the row. */
   readonly text: number;
   readonly bar: number;
   /** The x position where the text of a key's state ends. */
@@ -20,7 +20,7 @@ interface Layout {
   readonly mostLines: number;
 }
 
-/** Names beside the bars. */
+/** The layout for a wide screen: names are beside the bars. */
 const WIDE: Layout = {
   name: 'wide',
   width: 960,

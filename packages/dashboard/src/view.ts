@@ -5,7 +5,7 @@ import { type MemberHealth, reportOf } from './member.ts';
 import type { RingReport } from './ring-report.ts';
 import type { Scraped } from './scrape.ts';
 
-/** The data of the page. Key ids are hashed, because someone may photograph or share a page. */
+/** The data of the page. Key ids are hashed, because someone may photograph or share the page. */
 export interface View extends Omit<RingReport, 'keys' | 'sealingKey'> {
   readonly everySeconds: number;
   readonly keys: readonly ViewKey[];
@@ -27,7 +27,7 @@ export interface ViewMember {
   readonly health: MemberHealth | undefined;
 }
 
-/** The address of a member's metrics, and the answer from there. */
+/** The address of a member's metrics, and the answer to the request for them. */
 export interface AskedMember {
   readonly url: URL;
   readonly answer: Scraped;

@@ -15,7 +15,7 @@ export function span(seconds: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-/** A rate, rounded to two significant digits, or from 100 on to a whole number. */
+/** A rate, rounded to two significant digits, or to a whole number if it is 100 or more. */
 export function rate(perSecond: number): string {
   return perSecond >= 100 ? perSecond.toFixed(0) : String(Number(perSecond.toPrecision(2)));
 }

@@ -206,7 +206,7 @@ describe('the page', () => {
     [{}, 'Without KMS and store | unknown | how long sealing would continue'],
     [
       { members: [member('a'), member('b', { sealRemaining: 600 })] },
-      'Without KMS and store | 10 min | sealing would continue, at least',
+      'Without KMS and store | 10 min | sealing would continue for at least this long',
     ],
   ])('for %j, a card shows: %s', (changes, words) => {
     expect(wordsOf(mainPartOf(viewWith(changes)))).toContain(`| ${words} |`);
@@ -222,12 +222,12 @@ describe('the page', () => {
       '<span class="pill failing">failing</span>',
     ],
     [
-      'that one does not answer',
+      'no answer from one member',
       [member('a', { status: 'failing' }), member('b', null)],
       '<span class="pill away">a member does not answer</span>',
     ],
     [
-      'that one has an unknown status',
+      'an unknown status of one member',
       [member('a', { status: 'better' })],
       '<span class="pill away">a member does not answer</span>',
     ],
@@ -290,7 +290,7 @@ describe('the timeline', () => {
       now: '180 180 18 126',
       dot: '180 18 3.5',
     },
-  ])('the $name picture has a bar for each phase of each key, and the time on its axis', (expected) => {
+  ])('the $name picture has a bar for each phase of each key, and shows the time on its axis', (expected) => {
     const picture = new RegExp(`<svg class="timeline ${expected.name}[^]*?</svg>`).exec(draw())?.[0] ?? '';
     const lines = drawn(picture, 'line', 'class', 'x1', 'x2', 'y1', 'y2');
     const texts = drawn(picture, 'text', 'class', 'x', 'y');

@@ -109,7 +109,7 @@ describe('the phases of a key', () => {
     expect(keyPhases(keys, at(3))[0]?.seals.until).toBe(5 * HOUR_MS);
   });
 
-  test('a revocation before a key’s creation or in the future is moved to the creation, or to now', () => {
+  test('a revocation dated before a key’s creation or in the future counts from the creation or from now', () => {
     const at = (hour: number) => new Date(hour * HOUR_MS);
     const life = { id: 'a', held: true, created: at(2), activates: at(2), sealsUntil: at(5), unsealsUntil: at(9) };
     const endOf = (revokedAt: Date, state: RingKey['state'] = 'revoked') =>

@@ -51,7 +51,7 @@ describe('the report of a member', () => {
     });
   });
 
-  test('missing metrics count as 0 (the age of the KMS check, as unknown); without a status there is no health', () => {
+  test('missing metrics count as 0, a missing age of the KMS check counts as unknown, and without a status there is no health', () => {
     expect(reported(metric('codec_status', 1, { sealring_status: 'ok' }), metric('codec_ready', 0)).health).toEqual({
       status: 'ok',
       ready: false,
@@ -175,7 +175,7 @@ test('a round counts what a member sealed since its last answer, even if that wa
 describe('askMember', () => {
   const limits = { timeoutMs: 5_000, maxBytes: 12 };
 
-  test('askMember returns the status, and text of up to the largest size', async () => {
+  test('askMember returns the status, and a text of up to the maximum size', async () => {
     let accepted: unknown;
     await using member = await answering((request, response) => {
       accepted = request.headers.accept;
@@ -210,7 +210,7 @@ describe('askMember', () => {
     expect(await scrape('http://127.0.0.1:1/')).toEqual({ failure: 'longer than 1 MiB' });
   });
 
-  test('askMember follows no redirect, waits no longer than its limit, and never rejects', async () => {
+  test('askMember does not follow redirects, waits no longer than its limit, and never rejects', async () => {
     await using member = await answering((request, response) => {
       if (request.url === '/moved') response.writeHead(302, { location: '/metrics' }).end();
     });
@@ -241,7 +241,7 @@ test.each([
   ['http://:word@member.example', 'have no user, password, query or fragment'],
   ['http://member.example/?a', 'have no user, password, query or fragment'],
   ['http://member.example/#a', 'have no user, password, query or fragment'],
-])('the address %s of a member must %s', (address, refusal) => {
+])('for the address %s of a member, the refusal is: %s', (address, refusal) => {
   expect(refusalOfMember(address)).toBe(refusal);
 });
 

@@ -281,7 +281,7 @@ describe('serveDashboard', () => {
     expect(body).toContain('<td>127.0.0.1:1</td>');
   });
 
-  test.each(['close', 'asyncDispose'] as const)('the page is served until %s', async (how) => {
+  test.each(['close', 'asyncDispose'] as const)('the page is served until %s is called', async (how) => {
     const dashboard = await serveDashboard({ look });
     expect((await ask(dashboard.url)).body).toContain('none configured');
     expect((await ask(dashboard.url, { path: '/main' })).body).toMatch(/<main>[^]*none configured/);

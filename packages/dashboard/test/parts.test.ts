@@ -84,7 +84,7 @@ describe('the history of rounds', () => {
     ]);
   });
 
-  test('for a member that restarted or did not answer, counts nothing negative and nothing twice', () => {
+  test('counts nothing negative and nothing twice for a member that restarted or did not answer', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000)]]));
     history.add(1_000, new Map());

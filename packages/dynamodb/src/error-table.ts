@@ -12,8 +12,8 @@ const THROTTLED = 'DynamoDB throttled the call: the table or the account is over
 /**
  * Maps an exception name to its meaning.
  *
- * Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API reference;
- * "Error handling with DynamoDB" of its developer guide.
+ * Sources: the "Errors" sections of GetItem and PutItem and the section "Common errors" in the Amazon DynamoDB API
+ * reference; "Error handling with DynamoDB" in the developer guide.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ...vendorError.awsErrorRows<Failure>({

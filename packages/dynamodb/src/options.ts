@@ -6,7 +6,7 @@ export interface DynamodbSingleUseOptions {
   /** The name or ARN of a table whose only key is a string named `pk`. Required. */
   readonly table: string;
   /**
-   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates a `DynamoDBClient`,
+   * The client to call, with `maxAttempts: 1`; the store does not destroy it. Default: a new `DynamoDBClient`,
    * which takes credentials, and the region unless `table` is an ARN, from the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
@@ -14,8 +14,8 @@ export interface DynamodbSingleUseOptions {
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
   /**
-   * How long to remember a token after it expires, in seconds; 0 to 86 400. Use the value of the ring's policy. Default
-   * 300.
+   * How long to remember a token after it expires, in seconds; 0 to 86 400. Use the same value as in the ring's policy.
+   * Default 300.
    */
   readonly clockSkewSeconds?: number;
 }
@@ -26,14 +26,14 @@ export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clo
   readonly name?: string;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   readonly table: string;
   readonly client: DynamodbStoreClient | undefined;
-  /** `{ region }` of an ARN. */
+  /** `{ region }`, taken from the ARN; undefined if `table` is a name. */
   readonly region: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs: number;
-  /** Only for a single-use store. */
+  /** Used only for a single-use store. */
   readonly clockSkewMs: number;
 }
 

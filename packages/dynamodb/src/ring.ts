@@ -18,9 +18,9 @@ const NO_REVISION = 'foreign';
  * is 16 random bytes, so that none recurs, even for the same document. Reads are strongly consistent: an eventually
  * consistent read may return an older ring, or none just after the ring was created.
  *
- * A document may have up to 262 144 bytes; DynamoDB's limit is 400 KiB. The error for a stored item that is `too-large`
- * or `corrupt` contains the item's revision, so that the item can be replaced. A table that does not exist is
- * `unavailable`, never an absent ring. A write that ends as `unavailable` may have succeeded. The store's methods
+ * A document may be up to 262 144 bytes long; DynamoDB's limit is 400 KiB. The error for a stored item that is
+ * `too-large` or `corrupt` contains the item's revision, so that the item can be replaced. A table that does not exist
+ * is `unavailable`, never an absent ring. A write that fails as `unavailable` may have succeeded. The store's methods
  * reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends
  * within `callTimeoutSeconds`.
  *

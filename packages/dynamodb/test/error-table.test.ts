@@ -32,7 +32,7 @@ testErrorTable(
   { 401: 'denied', 403: 'denied' },
 );
 
-test('a call without an answer is unavailable, and the error names the reason', () => {
+test('a call without an answer is reported as unavailable, and the error names the reason', () => {
   const detail = expect.stringMatching(/^DynamoDB cannot be reached: /);
   expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
 });

@@ -91,7 +91,7 @@ describe('the DynamoDB SDK against a local server', () => {
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('calls to a hanging server end on deadline, abort or close, and its connections are closed (F29)', async () => {
+  test('calls to a hanging server end at the deadline, on abort or on close, and its connections are closed (F29)', async () => {
     const { stub, ring, used } = await stubbed(() => undefined, 0.2);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -107,7 +107,7 @@ describe('the DynamoDB SDK against a local server', () => {
     await stub.allClosed();
   });
 
-  test('no error has text of the service or data of the client (F33)', async () => {
+  test('no error contains text from the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());

@@ -44,14 +44,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       expect(await ring.read()).toEqual({ document: 'a', ...third });
     });
 
-    test('the revision reported for an item without one replaces neither a ring nor an absent item', async () => {
+    test('the revision that is reported for an item without a revision replaces neither a ring nor an absent item', async () => {
       const { ring } = newRing();
       await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
       await ring.write('x', { expected: undefined });
       await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('a table that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
+    test('a missing table is reported by every call as unavailable, never as absent or a conflict (F9)', async () => {
       const ring = dynamodbRing({ table: 'missing', client });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -92,7 +92,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
     const used = () => dynamodbSingleUse({ table, client });
     const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1000);
 
-    test('accepts exactly one of 20 concurrent claims, and rejects all others and later claims', async () => {
+    test('accepts exactly one of 20 concurrent claims, and rejects all other claims and later ones', async () => {
       for (let round = 0; round < 20; round++) {
         const id = `race-${round}`;
         const claims = await Promise.all(Array.from({ length: 20 }, () => used().claim(id, inSeconds(60))));

@@ -25,7 +25,7 @@ describe.each(STORES)('options of %s', (owner, create) => {
     ['a client without send', { table, client: {} }, 'client must be a DynamoDBClient'],
     ['a client of null', { table, client: null }, 'client'],
     ['callTimeoutSeconds as text', { table, callTimeoutSeconds: '5' }, 'callTimeoutSeconds'],
-  ])('%s is a TypeError that names the function and the option', (_, options, name) => {
+  ])('%s causes a TypeError that names the function and the option', (_, options, name) => {
     expect(() => Reflect.apply(create, undefined, [options])).toThrow(TypeError);
     expect(() => Reflect.apply(create, undefined, [options])).toThrow(new RegExp(`^${owner}: .*${name}`));
   });
@@ -40,7 +40,7 @@ describe.each(STORES)('options of %s', (owner, create) => {
     ['callTimeoutSeconds', { table, callTimeoutSeconds: 0 }],
     ['callTimeoutSeconds', { table, callTimeoutSeconds: Number.NaN }],
     ['callTimeoutSeconds', { table, callTimeoutSeconds: 61 }],
-  ])('a %s that DynamoDB or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
+  ])('a %s that DynamoDB or the bounds do not allow causes a RangeError that names it: %j', (name, options) => {
     expect(() => create(options)).toThrow(RangeError);
     expect(() => create(options)).toThrow(name);
   });
@@ -84,7 +84,7 @@ describe.each(STORES)('options of %s', (owner, create) => {
 test.each([
   ['a number', 7, TypeError],
   ['empty', '', RangeError],
-  ['with a #', 'a#b', RangeError],
+  ['spelled with a #', 'a#b', RangeError],
   ['of 65 characters', 'x'.repeat(65), RangeError],
 ])('a ring name that is %s is rejected', (_, name, error) => {
   expect(() => Reflect.apply(dynamodbRing, undefined, [{ table, name }])).toThrow(error);
@@ -116,7 +116,7 @@ test('a ring names its location, and rejects a wrong argument before any call (F
   expect(asked).toEqual([]);
 });
 
-test('a document of exactly the limit is read, and an answer without ConsumedCapacity is unavailable', async () => {
+test('a document of exactly the maximum size is read, and an answer without ConsumedCapacity counts as unavailable', async () => {
   const Item = { document: { S: 'x'.repeat(262_144) }, revision: { S: 'r' } };
   const { options } = answering({ ...capacity, Item }, { Item }, { ConsumedCapacity: null, Item }, undefined);
   const ring = dynamodbRing(options);
@@ -124,7 +124,7 @@ test('a document of exactly the limit is read, and an answer without ConsumedCap
   for (let i = 0; i < 3; i++) await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable' });
 });
 
-test('a write is one PutItem on the condition that the expected revision is stored', async () => {
+test('a write makes one PutItem on the condition that the expected revision is stored', async () => {
   const { asked, options } = answering(capacity, capacity, capacity);
   const ring = dynamodbRing(options);
   const { revision } = await ring.write('x', { expected: undefined });
@@ -152,7 +152,7 @@ test('a write is one PutItem on the condition that the expected revision is stor
   ]);
 });
 
-test('a claim before its end plus the clock skew is one PutItem, and only a conflict is false (F48)', async () => {
+test('a claim before its end plus the clock skew makes one PutItem, and resolves to false only on a conflict (F48)', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: 1_795_000_000_500 });
   const { asked, options } = answering(
     capacity,

@@ -16,8 +16,8 @@ import { VERSION_TAG_BYTES, versionTag, versionTagHolds } from './version-tag.ts
 
 const PROVIDER = 'gcp-kms';
 /**
- * Longest wrapped key, in bytes, its tag included. Cloud KMS documents no limit; its ciphertext of a data key has about
- * 100 bytes.
+ * Longest wrapped key, in bytes, its tag included. Cloud KMS documents no limit; its ciphertext of a data key is about
+ * 100 bytes long.
  */
 const MAX_WRAPPED_BYTES = 4096;
 
@@ -33,14 +33,15 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
 });
 
 /**
- * Wraps 32-byte data keys with a symmetric Google Cloud KMS key, by Encrypt and Decrypt over gRPC. The context is
+ * Wraps 32-byte data keys with a symmetric Google Cloud KMS key, using Encrypt and Decrypt over gRPC. The context is
  * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
  * and the CRC32C of every answer is verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
- * A wrapped key never chooses which key is called: a wrapped key that names a version of neither `keyId` nor a key in
- * `alsoUnwrap` is refused before any call. Decrypt takes no version and does not report which version it used, so a
- * wrapped key is Cloud KMS's ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the
- * version's name. A wrapped key that names another version of the same key is refused after it has been unwrapped.
+ * A wrapped key cannot cause a call to a key that is not configured: a wrapped key that names a version of neither
+ * `keyId` nor a key in `alsoUnwrap` is refused before any call. Decrypt takes no version and does not report which
+ * version it used, so a wrapped key is Cloud KMS's ciphertext of the data key followed by 32 bytes: an HMAC, under the
+ * data key, of the version's name. A wrapped key that names another version of the same key is refused after it has
+ * been unwrapped.
  *
  * The methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds`, plus pauses of up to 0.1, 0.2, 0.4 … 2 seconds.
@@ -203,7 +204,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     }
     try {
       signal.throwIfAborted();
-      // The options are new for every attempt, because the SDK writes into them.
+      // A new options object is created for every attempt, because the SDK writes to it.
       const answer = await send(client, { timeout: this.#settings.timeoutMs, retry: { retryCodes: [] }, signal });
       return { answer: vendorError.property(answer, '0') };
     } catch (error) {

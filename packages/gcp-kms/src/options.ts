@@ -10,8 +10,8 @@ export interface GcpKmsKeyWrapperOptions {
    */
   readonly keyId: string;
   /**
-   * The client to call, over gRPC; you close it. Default: the wrapper creates a `KeyManagementServiceClient` at the
-   * first call, with Application Default Credentials (environment, well-known file, metadata server).
+   * The client to call, over gRPC; the wrapper does not close it. Default: a `KeyManagementServiceClient`, created at the
+   * first call with Application Default Credentials (environment, well-known file, metadata server).
    */
   readonly client?: GcpKmsClient | undefined;
   /**
@@ -32,7 +32,7 @@ export interface GcpKmsKeyWrapperOptions {
   readonly maxAttempts?: number | undefined;
 }
 
-/** Validated options: a frozen copy. */
+/** A frozen copy of the validated options. */
 export interface Settings {
   readonly keyId: string;
   readonly client: GcpKmsClient | undefined;

@@ -22,7 +22,7 @@ test('the search finds a checksum of the data key, which reveals 32 bits of the 
   expect(leaksIn(Object.assign(new Error('x'), { plaintextCrc32c: { value: crc32cBitwise(CANARY) } }))).not.toEqual([]);
 });
 
-describe.each(SDK_VERSIONS)('no error repeats the data key in an error of @google-cloud/kms %s (F33)', (version) => {
+describe.each(SDK_VERSIONS)('data keys in errors of @google-cloud/kms %s (F33)', (version) => {
   const world = new World(version);
 
   async function setUp(
@@ -64,7 +64,7 @@ describe.each(SDK_VERSIONS)('no error repeats the data key in an error of @googl
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test.each(CALLS)('no error of %s has the data key if no answer comes before the deadline', async (_, run) => {
+  test.each(CALLS)('no error of %s contains the data key if no answer arrives before the deadline', async (_, run) => {
     const { keyWrapper, made } = await setUp(world.client, 0.2);
     world.kms.hang();
     const error = await rejectionOf(run(keyWrapper, made));
@@ -76,7 +76,7 @@ describe.each(SDK_VERSIONS)('no error repeats the data key in an error of @googl
     ['an answer for another key', (answer) => ({ ...answer, name: IN_HEX, plaintext: CANARY.subarray(1) })],
     ['a truncated plaintext', (answer) => ({ ...answer, ciphertext: CANARY, plaintext: CANARY.subarray(1) })],
     ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 1 }, plaintextCrc32c: { value: 1 } })],
-  ])('no error of any call has the data key after %s', async (_, spoil) => {
+  ])('no error of any call contains the data key after %s', async (_, spoil) => {
     for (const [, run] of CALLS) {
       const { keyWrapper, made } = await setUp();
       world.kms.spoil(spoil);
@@ -88,7 +88,7 @@ describe.each(SDK_VERSIONS)('no error repeats the data key in an error of @googl
   });
 });
 
-describe('no error repeats what a client other than the SDK’s throws (F33)', () => {
+describe('errors of a client other than the SDK’s (F33)', () => {
   const world = new World();
   const shapes: [string, () => unknown][] = [
     ['text', () => IN_HEX],
@@ -138,7 +138,7 @@ describe('no error repeats what a client other than the SDK’s throws (F33)', (
     },
   );
 
-  test('wrong arguments are not shown', async () => {
+  test('no error repeats a wrong argument', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(CANARY, { context });
     for (const call of [

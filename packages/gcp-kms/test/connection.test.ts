@@ -106,7 +106,7 @@ test.each([
 });
 
 describe('the caller’s client', () => {
-  test('a caller’s client that cannot be initialized is unavailable, and is not called', async () => {
+  test('a call with a caller’s client that cannot be initialized fails as unavailable, and makes no request', async () => {
     const client: GcpKmsClient = {
       ...world.watchedClient(() => {}),
       initialize: () => Promise.reject(new Error('Could not load the default credentials')),
@@ -140,7 +140,7 @@ describe('without credentials', () => {
     }
   }
 
-  test('every call is unavailable, but the process, which the SDK alone would end, continues', async () => {
+  test('every call fails as unavailable, but the process, which the SDK alone would end, continues', async () => {
     expect(await runAlone('no-credentials.ts')).toBe(
       ['own client: unavailable, closed', 'given client: unavailable', 'SDK alone: unhandled rejection', ''].join('\n'),
     );

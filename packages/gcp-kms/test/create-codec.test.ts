@@ -12,7 +12,7 @@ function setUp(): GcpKmsCodecOptions {
 }
 
 describe('createGcpKmsCodec', () => {
-  test('unseals what another instance on the same ring and key sealed', async () => {
+  test('unseals tokens of another instance that shares its ring and key', async () => {
     const options = setUp();
     await using first = await createGcpKmsCodec(options);
     await using second = await createGcpKmsCodec(options);
@@ -70,7 +70,7 @@ describe('createGcpKmsCodec', () => {
     expect(codec.unseal(codec.seal(payload))).toEqual(payload);
   });
 
-  test('the key wrapper makes one attempt for the ring, because the ring repeats failed calls itself', async () => {
+  test('the key wrapper makes one attempt for the ring, because the ring itself retries failed calls', async () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec(options);
     world.kms.failAlways({ code: Status.UNAVAILABLE, details: 'down' });

@@ -22,8 +22,8 @@ function withViolations(...types: unknown[]): object {
   return { code: Status.FAILED_PRECONDITION, statusDetails: [{ violations: types.map((type) => ({ type })) }] };
 }
 
-describe('adapter rule 2: errors are classified by status and details', () => {
-  test.each(STATUSES)('a call that fails with status $name is $kind', ({ name, kind }) => {
+describe('adapter rule 2: classification of errors by status and details', () => {
+  test.each(STATUSES)('a call that fails with status $name is reported as $kind', ({ name, kind }) => {
     expect(classify({ code: STATUS_NAMES.indexOf(name) }, 'unwrap')).toMatchObject({ kind, code: name });
   });
 
@@ -42,7 +42,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
   });
 
   test.each(ROWS.filter(({ name }) => !STATUS_NAMES.includes(name) && !/^(?:KEY|EXTERNAL)_/.test(name)))(
-    'the reason $name is $kind',
+    'the reason $name is reported as $kind',
     ({ name, kind }) => {
       expect(classify({ code: Status.UNKNOWN, reason: name }, 'unwrap')).toMatchObject({ kind, code: name });
     },
@@ -57,7 +57,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
   });
 
   test.each(ROWS.filter(({ name }) => name.startsWith('KEY_') || name.startsWith('EXTERNAL_')))(
-    'a FAILED_PRECONDITION for $name is $kind',
+    'a FAILED_PRECONDITION for $name is reported as $kind',
     ({ name, kind }) => {
       expect(classify(withViolations(name), 'unwrap')).toMatchObject({ kind, code: name });
       expect(classify(withViolations('KEY_STATE_OF_TOMORROW', name), 'unwrap')).toMatchObject({ kind, code: name });
@@ -76,7 +76,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     });
   });
 
-  test('a FAILED_PRECONDITION without details, or with unknown ones, is disabled', () => {
+  test('a FAILED_PRECONDITION without details, or with unknown ones, is reported as disabled', () => {
     expect(classify({ code: Status.FAILED_PRECONDITION }, 'unwrap').kind).toBe('disabled');
     expect(classify(withViolations('KEY_STATE_OF_TOMORROW', 7, undefined), 'unwrap').kind).toBe('disabled');
   });
@@ -131,7 +131,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     ['a number', 7],
     ['a reason without a status', { reason: 'IAM_PERMISSION_DENIED' }],
     ['violations without a status', { ...withViolations('KEY_DISABLED'), code: undefined }],
-  ])('%s is unavailable, without a code, status or hint', (_, error) => {
+  ])('%s is classified as unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error, 'unwrap')).toEqual({ kind: 'unavailable' });
     expect(classify(error, 'wrap')).toEqual({ kind: 'unavailable' });
   });
@@ -142,7 +142,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     }
   });
 
-  test('an object that throws when it is read is unavailable, and details that throw are skipped (F33)', () => {
+  test('an object that throws when it is read is reported as unavailable, and details that throw are skipped (F33)', () => {
     const throwing = (name: string): object =>
       Object.defineProperty({}, name, {
         get(): never {

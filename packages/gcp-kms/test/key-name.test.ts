@@ -40,7 +40,7 @@ describe('resource names', () => {
   });
 
   test.each(['0', '01', '-1', '1.0', '', 'latest', '1/', '1\n', '9'.repeat(20)])(
-    'a version %j is rejected',
+    'the version %j is rejected',
     (version) => {
       expect(keyOfVersion(`${KEY}/cryptoKeyVersions/${version}`)).toBeUndefined();
     },

@@ -105,14 +105,14 @@ describe('requests', () => {
     ['a data key of 64 bytes', (w: Wrapper) => w.wrap(new Uint8Array(64).fill(1, 3), { context }), RangeError],
     ['no options', (w: Wrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
     ['a wrapped key that is text', (w: Wrapper) => w.unwrap(Object('blob'), { context }), TypeError],
-  ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
+  ])('contract 4: %s is rejected with a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { keyWrapper } = world.setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
     expect(world.kms.requests).toEqual([]);
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which key is called', () => {
+describe('adapter rule 6: the KMS key of a call', () => {
   const KEY = 'projects/fake-project/locations/europe-west1/keyRings/mcp/cryptoKeys/relabelled';
   test.each([
     ['another provider', { provider: 'aws-kms' }],
@@ -195,14 +195,14 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     expect(Buffer.from(made.wrapped)).toEqual(Buffer.concat([...ciphertexts, tag]));
   });
 
-  test('a wrapped key of another ring is corrupt under the same key (F25)', async () => {
+  test('a wrapped key of another ring is reported as corrupt, even under the same KMS key (F25)', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const other = { ...context, 'sealring:ring': 'other' };
     expect(await rejectionOf(keyWrapper.unwrap(made, { context: other }))).toMatchObject({ kind: 'corrupt' });
   });
 
-  test('contract 2: another context, or any changed bit, is corrupt', async () => {
+  test('contract 2: a wrapped key with another context or any changed bit is corrupt', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (const other of [{}, { ...context, x: '' }, { 'sealring:ring': 'testdata-key' }]) {
@@ -214,7 +214,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     }
   });
 
-  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
+  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
     const retired = world.setUp();
     const old = await retired.keyWrapper.wrap(sampleKey(), { context });
     const { keyId, keyWrapper } = world.setUp({ alsoUnwrap: [retired.keyId] });
@@ -245,7 +245,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
   });
 });
 
-describe('adapter rule 4: the answer is checked', () => {
+describe('adapter rule 4: checks of the answer', () => {
   const withPlaintext = (answer: KmsAnswer, plaintext: Uint8Array): KmsAnswer => ({
     ...answer,
     plaintext,
@@ -271,7 +271,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a wrong checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: 7 } })],
     ['a negative checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: -1 } })],
     ['no checksum', (answer) => ({ ...answer, plaintextCrc32c: null })],
-  ])('an unwrap answered with %s is corrupt and is not repeated, and the answer is overwritten', async (_, spoil) => {
+  ])('an unwrap answered with %s fails as corrupt without a retry, and the answer is overwritten', async (_, spoil) => {
     const handedOut: Uint8Array[] = [];
     const client = world.watchedClient(({ plaintext }) => {
       if (plaintext instanceof Uint8Array) handedOut.push(plaintext);
@@ -304,7 +304,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a flipped bit', (answer) => ({ ...answer, ciphertext: flipped(answer.ciphertext ?? ZEROS, 9) })],
     ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 7 } })],
     ['no checksum', (answer) => ({ ...answer, ciphertextCrc32c: null })],
-  ])('a wrap answered with %s is corrupt, and is not repeated', async (_, spoil) => {
+  ])('a wrap answered with %s fails as corrupt, without a retry', async (_, spoil) => {
     const { keyWrapper } = world.setUp();
     world.kms.spoil(spoil);
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
@@ -323,7 +323,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['the answer itself, not in an array', { plaintext: sampleKey(), plaintextCrc32c: { value: 1 } }],
     ['a plaintext as text', [{ plaintext: 'x'.repeat(32), plaintextCrc32c: { value: 1 } }]],
     ['a plaintext as an array', [{ plaintext: [...sampleKey()], plaintextCrc32c: { value: 1 } }]],
-  ])('a call whose client resolves to %s is corrupt', async (_, answer) => {
+  ])('a call whose client resolves to %s fails as corrupt', async (_, answer) => {
     const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const client = { encrypt: async () => answer, decrypt: async () => answer };
     const keyWrapper = gcpKmsKeyWrapper({ keyId: made.keyId.replace(/\/cryptoKeyVersions.*/, ''), client });
@@ -333,7 +333,7 @@ describe('adapter rule 4: the answer is checked', () => {
 
 describe('refusals by Cloud KMS', () => {
   test.each(CALLS)(
-    '%s: a version that is disabled, scheduled for destruction or destroyed is disabled, and is not retried (F10)',
+    '%s: a version that is disabled, scheduled for destruction or destroyed is reported as disabled, without a retry (F10)',
     async (_, run) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -363,7 +363,7 @@ describe('refusals by Cloud KMS', () => {
   });
 
   test.each(CALLS)(
-    '%s: a missing permission is denied and named, a missing key is not-found, and neither call is retried',
+    '%s: a missing permission is reported as denied and named, a missing key as not-found, and neither call is retried',
     async (name, run) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -445,7 +445,7 @@ describe('refusals by Cloud KMS', () => {
     });
   });
 
-  test('a client that throws before it returns a promise is unavailable', async () => {
+  test('a call whose client throws before it returns a promise is reported as unavailable', async () => {
     const throwAtOnce = (): never => {
       throw new TypeError('not a client');
     };
@@ -454,7 +454,7 @@ describe('refusals by Cloud KMS', () => {
   });
 });
 
-describe('every call ends (F29)', () => {
+describe('the end of every call (F29)', () => {
   test.each(CALLS)('%s: a Cloud KMS that hangs is unavailable after maxAttempts deadlines', async (_, run) => {
     const { keyWrapper } = world.setUp({ callTimeoutSeconds: 0.5, maxAttempts: 2 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -463,7 +463,7 @@ describe('every call ends (F29)', () => {
     expect(world.kms.hanging).toBe(2);
   });
 
-  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, without a retry', async (_, run) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.hang();
@@ -485,7 +485,7 @@ describe('every call ends (F29)', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test.each(CALLS)('%s: a client that ignores deadline and signal is abandoned at the deadline', async (_, run) => {
+  test.each(CALLS)('%s: a client that ignores deadlines and signals is abandoned at the deadline', async (_, run) => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const deaf = { encrypt: () => new Promise(() => {}), decrypt: () => new Promise(() => {}) };

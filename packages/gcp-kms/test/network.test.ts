@@ -49,7 +49,7 @@ async function withClient(
   }
 }
 
-describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (version) => {
+describe.each(SDK_VERSIONS)('@google-cloud/kms %s on a failing network', (version) => {
   test('a port where nothing listens is unavailable after maxAttempts attempts (F29)', async () => {
     const { port, close } = await listen(createServer());
     await close();
@@ -86,7 +86,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     ['a 429 is unavailable, because gRPC maps it to UNAVAILABLE', 429, 'unavailable', 2],
     ['a 503 is unavailable', 503, 'unavailable', 2],
     ['a 200 that is not gRPC is unavailable', 200, 'unavailable', 2],
-  ])('adapter rule 2: a proxy that answers in HTML: %s', async (_, status, kind, attempts) => {
+  ])('adapter rule 2: when a proxy answers in HTML, %s', async (_, status, kind, attempts) => {
     const server = createHttp2Server((__, response) => {
       response.writeHead(status, { 'content-type': 'text/html' });
       response.end('<html>no</html>');

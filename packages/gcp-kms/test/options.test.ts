@@ -26,7 +26,7 @@ describe('options', () => {
     ['callTimeoutSeconds as text', { keyId: KEY, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: KEY, maxAttempts: '3' }],
     ['dangerouslyAllowHttp as text', { keyId: KEY, dangerouslyAllowHttp: 'yes' }],
-  ])('%s is a TypeError that names it', (_, options) => {
+  ])('%s causes a TypeError that names the option', (_, options) => {
     const [name = 'keyId'] = Object.keys(options).toReversed();
     expect(() => gcpKmsKeyWrapper(untyped(options))).toThrow(TypeError);
     expect(() => gcpKmsKeyWrapper(untyped(options))).toThrow(new RegExp(`^gcpKmsKeyWrapper: .*\\b${name}\\b`));
@@ -41,7 +41,7 @@ describe('options', () => {
     ['callTimeoutSeconds', 'of 0', { keyId: KEY, callTimeoutSeconds: 0 }],
     ['maxAttempts', 'of 0', { keyId: KEY, maxAttempts: 0 }],
     ['maxAttempts', 'of 11', { keyId: KEY, maxAttempts: 11 }],
-  ])('a %s %s is a RangeError that names it', (name, _, options) => {
+  ])('a %s %s causes a RangeError that names it', (name, _, options) => {
     expect(() => gcpKmsKeyWrapper(options)).toThrow(RangeError);
     expect(() => gcpKmsKeyWrapper(options)).toThrow(`gcpKmsKeyWrapper: ${name}`);
   });
@@ -55,7 +55,7 @@ describe('options', () => {
     expect(await rejectionOf(keyWrapper.unwrap(wrapped, { context }))).toMatchObject({ kind: 'corrupt' });
   });
 
-  test('inspect shows provider, key and capabilities, and nothing of the client (F21)', async () => {
+  test('inspect shows the provider, the key and the capabilities, but nothing of the client (F21)', async () => {
     const client = new KeyManagementServiceClient({ ...clientOptions(world.server), projectId: 'canary' });
     expect(inspect(client, { depth: 2 })).toContain('canary');
     const keyWrapper = gcpKmsKeyWrapper({ keyId: KEY, client });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { context, rejectionOf, SDK_VERSIONS, Status, sampleKey, World } from './world.ts';
 
-describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
+describe.each(SDK_VERSIONS)('@google-cloud/kms %s over gRPC', (version) => {
   const world = new World(version);
 
   test('every status is reported unchanged, after one request', async () => {
@@ -47,7 +47,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     await expect.poll(() => world.kms.cancelled).toBe(before + 1);
   });
 
-  test('a connection that is reset is unavailable, and the next attempt uses a new one (F29)', async () => {
+  test('an attempt whose connection is reset fails as unavailable, and the next attempt uses a new connection (F29)', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.hang();

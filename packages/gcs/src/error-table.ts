@@ -53,10 +53,10 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['too-large', 'the service does not accept an object of this size', 'uploadTooLarge'],
 
-  // Also the reason in the answer to a checksum that does not match.
+  // Cloud Storage also gives this reason when a checksum does not match.
   ['unavailable', 'the document was damaged in transit, or the request is not accepted', 'invalid'],
-  // The last three are not `denied`, although some have a 403: the rate limit was exceeded, and no permission is
-  // missing.
+  // The last three are not `denied`, although some come with status 403: the rate limit was exceeded, and no permission
+  // is missing.
   [
     'unavailable',
     'Cloud Storage cannot serve requests at the moment',

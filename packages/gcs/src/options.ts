@@ -9,9 +9,9 @@ export interface GcsRingOptions {
   /** The object's name; 1 to 1 024 bytes of UTF-8, no line break, no part `.` or `..`. One per ring. Required. */
   readonly object: string;
   /**
-   * The client to call; you own it. A client with its own `apiEndpoint` needs `useAuthWithCustomEndpoint: true`.
-   * Default: the store creates a `Storage`, with Application Default Credentials (environment, gcloud's file,
-   * metadata server).
+   * The client to call; the store does not close it. A client with its own `apiEndpoint` needs
+   * `useAuthWithCustomEndpoint: true`. Default: a new `Storage`, with Application Default Credentials (environment,
+   * gcloud's file, metadata server).
    */
   readonly client?: GcsRingClient;
   /**
@@ -25,7 +25,7 @@ export interface GcsRingOptions {
   readonly callTimeoutSeconds?: number;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   readonly bucket: string;
   readonly object: string;

@@ -27,9 +27,10 @@ const ABSENT = '0';
  * bucket, so a ring is absent only if the bucket can be listed and does not contain the object.
  *
  * An object of 262 145 bytes or more is `too-large`; only its beginning is read. That error and the error for a
- * `corrupt` object contain the generation, so that the object can be replaced. Checksums are verified both ways. A
- * write that ends as `unavailable` may have succeeded. The store's methods reject with {@link RingStoreError},
- * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
+ * `corrupt` object contain the generation, so that the object can be replaced. Checksums are verified in both
+ * directions. A write that fails as `unavailable` may have succeeded. The store's methods reject with
+ * {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within
+ * `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
  *
@@ -93,7 +94,7 @@ class GcsRing implements RingStore {
     this.#calls.close();
   }
 
-  /** Undefined for any 404. */
+  /** Reads the object; undefined for any 404. */
   async #get(options: RingStoreCallOptions): Promise<StoredRing | undefined> {
     const outcome = await this.#ask(mediaRequest(this.#place), options, storedRing);
     if ('answer' in outcome) return outcome.answer;
@@ -158,7 +159,7 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
   if (field(listing, 'kind') === 'storage#objects' && Array.isArray(items)) {
     const name = field(items[0], 'name');
     if (typeof name === 'string') return { answer: name };
-    // A page may be empty and not the last one.
+    // An empty page is not necessarily the last one.
     if (items.length === 0 && field(listing, 'nextPageToken') === undefined) return { answer: undefined };
   }
   return { failure: { kind: 'unavailable', detail: 'the listing of the bucket is incomplete' } };
@@ -191,6 +192,7 @@ async function readJson(answer: Answer): Promise<unknown> {
 
 function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
   const seen = { serviceCode, revision };
-  // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
+  // These kinds come from a 412 or 409 for a call that had no condition, or from a 404 for a listing or a write, which
+  // concerns the bucket.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

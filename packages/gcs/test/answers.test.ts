@@ -75,8 +75,8 @@ describe('answers that the emulator never gives', () => {
   test.each([
     ['shorter than declared', short, ofBytes({ 'content-length': '7' })],
     ['longer than declared', short, ofBytes({ 'content-length': '5' })],
-    ['not of bytes', none, objectOf(Readable.from(['abcdef']))],
-    ['of a type with no stream', none, objectOf('abcdef')],
+    ['text instead of bytes', none, objectOf(Readable.from(['abcdef']))],
+    ['a string instead of a stream', none, objectOf('abcdef')],
     ['missing', none, objectOf(undefined)],
     ['without a generation', unnamed, ofBytes({ 'x-goog-generation': '' })],
     ['of generation 0', unnamed, ofBytes({ 'x-goog-generation': '0' })],
@@ -85,7 +85,7 @@ describe('answers that the emulator never gives', () => {
     ['without a checksum', damaged, ofBytes({ 'x-goog-hash': 'md5=AAAA' })],
     ['of another checksum', damaged, objectOf(Readable.from([Buffer.from('abcdeF')]))],
     ['only a part', 'the call failed', ofBytes({}, 206)],
-  ])('a body that is %s is unavailable', async (_, detail, answer) => {
+  ])('a body that is %s is reported as unavailable', async (_, detail, answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject({ ...unavailable, detail });
   });
 
@@ -104,7 +104,7 @@ describe('answers that the emulator never gives', () => {
     ['an empty object', {}],
     ['an answer without headers', { status: 200, data: Readable.from([bytes]) }],
     ['a status as text', { ...objectOf(Readable.from([bytes])), status: '200' }],
-  ])('%s, from a client that is not a Cloud Storage client, is unavailable', async (_, answer) => {
+  ])('%s, from a client that is not a Cloud Storage client, is reported as unavailable', async (_, answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
@@ -117,7 +117,7 @@ describe('answers that the emulator never gives', () => {
     [{ generation: '-1' }],
     ['text'],
     [null],
-  ])('an answer of %j to a write is unavailable, because the write may have succeeded', async (answer) => {
+  ])('an answer of %j to a write is reported as unavailable, because the write may have succeeded', async (answer) => {
     const detail = 'the answer to the write did not come from Cloud Storage';
     const written = ringWith(jsonOf(answer)).write('x', { expected: undefined });
     await expect(written).rejects.toMatchObject({ ...unavailable, detail });

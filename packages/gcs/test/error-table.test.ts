@@ -25,7 +25,7 @@ testErrorTable(
 );
 
 test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])(
-  'a call without an answer is unavailable, and the error names the reason %s',
+  'a call without an answer is reported as unavailable, and the error names the reason %s',
   (code) => {
     const detail = expect.stringMatching(/^Cloud Storage cannot be reached: /);
     expect(classify({ code })).toEqual({ kind: 'unavailable', serviceCode: code, detail });
@@ -37,7 +37,7 @@ test.each([
   ['a refusal by the token issuer', Object.assign(new Error('invalid_grant'), { status: 401, code: '401' })],
   ['a reason that only an answer can have', { code: 'notFound', status: 404 }],
   ['undefined', undefined],
-])('%s without an answer is unavailable', (_, error) => {
+])('%s without an answer is reported as unavailable', (_, error) => {
   expect(classify(error)).toEqual({
     kind: 'unavailable',
     detail: 'the call failed: no connection, or no credentials',

@@ -71,7 +71,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     });
   });
 
-  test('a bucket that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
+  test('a missing bucket is reported by every call as unavailable, never as absent or a conflict (F9)', async () => {
     const ring = gcsRing({ bucket: freshName(), object: 'k', client });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -84,7 +84,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
     ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
   ] as const)(
-    'an object that is %s is corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
+    'an object that is %s is reported as corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
     async (_, body, kind) => {
       const { ring, theirs } = newRing();
       await theirs.save(body, { resumable: false });

@@ -32,7 +32,7 @@ describe('the Cloud Storage SDK against a local server', () => {
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);
 
-  test('a write is one request with the condition, the document and its checksum', async () => {
+  test('a write sends one request with the condition, the document and its checksum', async () => {
     const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
     const document = '{"epoch":1}\n{"€":"\r\n--\r\n"}\n';
     expect(await ring.write(document, { expected: '1234567890123456789' })).toEqual({ revision: '7' });
@@ -51,7 +51,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     });
   });
 
-  test('a write aborted before its request starts is unavailable, and causes no uncaught exception (F29)', async () => {
+  test('a write aborted before its request starts fails as unavailable, and causes no uncaught exception (F29)', async () => {
     const { ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
     const uncaught: unknown[] = [];
     const note = (error: unknown): void => void uncaught.push(error);
@@ -80,7 +80,7 @@ describe('the Cloud Storage SDK against a local server', () => {
   });
 
   test.each(['', '0', '01', '-1', '1&ifGenerationMatch=', '1 ', '1e3', '12345678901234567890', '*', 'absent'])(
-    'the revision %j, which no read returns, is a conflict without any request',
+    'the revision %j, which no read returns, causes a conflict without any request',
     async (expected) => {
       const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -99,7 +99,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     ['409 conflict', 409, 'conflict', 'unavailable'],
     ['notFound under another status', 400, 'notFound', 'unavailable'],
     ['an unknown refusal', 403, 'novelty', 'denied'],
-  ] as const)('%s in answer to a read never means absent, and is not retried (F9)', async (_, status, reason, kind) => {
+  ] as const)('%s never means that the ring is absent, and is not retried (F9)', async (_, status, reason, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, reason));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(asked(stub)).toEqual(['media']);
@@ -122,7 +122,7 @@ describe('the Cloud Storage SDK against a local server', () => {
   });
 
   test.each(['', '<html>not found</html>', '{"error":{"errors":[{"reason":"notFound"}]}}', 'No such object: ring/k'])(
-    'a 404 with the body %j means absent once a listing shows that the bucket has no such object',
+    'a 404 with the body %j means that the ring is absent once a listing shows that the bucket has no such object',
     async (body) => {
       const { stub, ring } = await stubbed((request, response) => {
         if (kindOf(request) === 'media') response.writeHead(404).end(body);
@@ -135,7 +135,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     },
   );
 
-  test('a 404 in answer to a write is unavailable, because the bucket does not exist', async () => {
+  test('a 404 in answer to a write is reported as unavailable, because the bucket does not exist', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 404, 'notFound'));
     for (const expected of [undefined, '1']) {
       await expect(ring.write('x', { expected })).rejects.toMatchObject(failed('unavailable'));
@@ -154,7 +154,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  test('a body that ends early is unavailable', async () => {
+  test('a body that ends early is reported as unavailable', async () => {
     const { ring } = await stubbed((_, response) => {
       response.writeHead(200, { ...generation(), 'content-length': '100' });
       response.write('half');
@@ -163,7 +163,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a document that was damaged in transit is not stored, and the write is unavailable', async () => {
+  test('a document that was damaged in transit is not stored, and the write fails as unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 400, 'invalid'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
@@ -207,7 +207,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     ['an error', 500, 'media'],
     ['a listing', 200, 'list'],
     ['an answer to a write', 200, 'upload 0'],
-  ])('%s that does not end is unavailable, and the connection is closed (F23)', async (_, status, kind) => {
+  ])('%s that does not end is reported as unavailable, and the connection is closed (F23)', async (_, status, kind) => {
     const { stub, ring } = await stubbed((request, response) => {
       if (kindOf(request) === 'media' && kind === 'list') return sendError(response, 404, 'notFound');
       response.writeHead(status);
@@ -235,7 +235,7 @@ describe('the Cloud Storage SDK against a local server', () => {
         response.write('half');
       },
     ],
-  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
+  ])('a server that hangs %s is reported as unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: '1' })).rejects.toMatchObject(failed('unavailable'));
@@ -251,7 +251,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     await stub.allClosed();
   });
 
-  test('no error has text of the service or data of the client (F33)', async () => {
+  test('no error contains text from the service or data of the client (F33)', async () => {
     const canary = 'canary-6c1f';
     const stub = await startHttpStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());

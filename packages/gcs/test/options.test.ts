@@ -30,7 +30,7 @@ describe('options', () => {
     ['a client that cannot make requests', { bucket, object, client: { apiEndpoint, authClient: {} } }],
     ['a client that authenticates with null', { bucket, object, client: { apiEndpoint, authClient: null } }],
     ['callTimeoutSeconds as text', { bucket, object, callTimeoutSeconds: '5' }],
-  ])('%s is a TypeError that names the function', (_, options) => {
+  ])('%s causes a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(TypeError);
     expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(/^gcsRing: /);
   });
@@ -55,7 +55,7 @@ describe('options', () => {
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 0 }],
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: Number.NaN }],
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 61 }],
-  ])('a %s that Cloud Storage or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
+  ])('a %s that Cloud Storage or the bounds do not allow causes a RangeError that names it: %j', (name, options) => {
     expect(() => gcsRing(untyped(options))).toThrow(RangeError);
     expect(() => gcsRing(untyped(options))).toThrow(name);
   });
@@ -67,7 +67,7 @@ describe('options', () => {
     expect(ring).toMatchObject({ kind: 'gcs', location: `gs://${name}/${longest}` });
   });
 
-  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+  test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {
     const ring = gcsRing({
       bucket,
       object,
@@ -80,7 +80,7 @@ describe('options', () => {
     }
   });
 
-  test('a client with an endpoint but no useAuthWithCustomEndpoint is a RangeError: it would send its token', () => {
+  test('a client with an endpoint but no useAuthWithCustomEndpoint causes a RangeError, because it would send its token there', () => {
     const at = 'https://storage.internal';
     const client = new Storage({ apiEndpoint: at });
     expect(() => gcsRing({ bucket, object, client })).toThrow(RangeError);
@@ -89,7 +89,7 @@ describe('options', () => {
     expect(gcsRing({ bucket, object, client: telling }).kind).toBe('gcs');
   });
 
-  test('inspect shows the kind, and nothing of the client (F21)', () => {
+  test('inspect shows the kind, but nothing of the client (F21)', () => {
     const ring = gcsRing({ bucket, object, client: clientOf(apiEndpoint, 'canary-token') });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|token|endpoint/i);
     expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 'gcs' });
@@ -104,7 +104,7 @@ describe('options', () => {
     );
   });
 
-  test('if credentials are missing, the call is unavailable and there is no unhandled rejection', async () => {
+  test('if credentials are missing, the call fails as unavailable, without an unhandled rejection', async () => {
     const stray: unknown[] = [];
     const hear = (reason: unknown): void => void stray.push(reason);
     process.on('unhandledRejection', hear);

@@ -16,12 +16,13 @@ export interface KubernetesRingClient {
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
-/** Returns the client of a store, or why there is none. */
+/** Returns the client of a store, or the reason why there is none. */
 export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
 
 /**
- * The caller's client. Without one, a client with the default configuration, created for the first request because the
- * vendor's package takes a while to load, and does not load on every version of Node.js that Sealring supports.
+ * The caller's client or, if there is none, a client with the default configuration. The latter is created for the
+ * first request, because the vendor's package takes a while to load, and does not load on every version of Node.js that
+ * Sealring supports.
  */
 export function clientSource(given: KubernetesRingClient | undefined): ClientSource {
   let answer = given;

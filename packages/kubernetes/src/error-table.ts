@@ -87,7 +87,10 @@ function notFound(reason: unknown, details: unknown, { resource, name }: Subject
   return { kind: 'unavailable', detail: NOBODY, serviceCode: 'NotFound' };
 }
 
-/** A change that the API server's own rules forbid. Reasons of causes: `CauseType` in the same source file. */
+/**
+ * The failure for a change that the API server's own rules forbid. For the reasons of causes, see `CauseType` in the
+ * same source file.
+ */
 function invalid(details: unknown): Failure {
   const causes = [field(details, 'causes')].flat();
   const has = (name: string, value: string): boolean => causes.some((cause) => field(cause, name) === value);

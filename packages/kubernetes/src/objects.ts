@@ -29,8 +29,8 @@ export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
 });
 
 /**
- * Its value changes with every write, because a patch that changes nothing keeps the `resourceVersion`, and two writers
- * could then both win.
+ * An annotation whose value changes with every write, because a patch that changes nothing keeps the `resourceVersion`,
+ * and two writers could then both win.
  */
 const WRITE_ANNOTATION = 'sealring.dev/write';
 
@@ -43,7 +43,7 @@ function collectionPath(place: Place): string {
   return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
 }
 
-/** A request without a `resourceVersion`, for which the API server returns the most recent state, not its cache. */
+/** A request without a `resourceVersion`, so that the API server returns the most recent state, not a cached one. */
 export function getRequest(place: Place): Asked {
   return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
 }
@@ -69,7 +69,7 @@ export function patchRequest(place: Place, document: string, { uid, resourceVers
 }
 
 /**
- * Watches from a version, or from any state if the version is empty. The path selects only this object, because
+ * The path for a watch from a version, or from any state if the version is empty. It selects only this object, because
  * permissions may be limited to it.
  */
 export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
@@ -116,7 +116,7 @@ export function revisionOf({ uid, resourceVersion }: Omit<Held, 'entry'>): strin
   return `${uid}/${resourceVersion}`;
 }
 
-/** Undefined for a text that was never a revision of this store. */
+/** The uid and version in a revision; undefined for a text that was never a revision of this store. */
 export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
   return REVISION.exec(revision)?.groups as Omit<Held, 'entry'> | undefined;
 }

@@ -26,7 +26,7 @@ export interface KubernetesRingOptions {
   readonly callTimeoutSeconds?: number;
 }
 
-/** Validated options: a frozen copy. */
+/** A frozen copy of the validated options. */
 export interface Settings {
   readonly namespace: string;
   readonly name: string;

@@ -14,7 +14,7 @@ export interface Asked {
   /** From the root of the API server, with its query. */
   readonly path: string;
   readonly method: 'GET' | 'POST' | 'PATCH';
-  /** Printed as JSON. */
+  /** Sent as JSON. */
   readonly body?: object;
 }
 
@@ -29,7 +29,7 @@ export interface Answer {
 }
 
 /**
- * Sends one request, and resolves when the head of the answer has arrived.
+ * Sends one request, and resolves when the headers of the answer have arrived.
  * @throws the error of the client or of the network, or the signal's reason.
  */
 export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
@@ -68,7 +68,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Outcome<Ans
   return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString()) } };
 }
 
-/** Undefined for text that is not JSON, such as the answer of a proxy. */
+/** Parses JSON; undefined for text that is not JSON, such as the answer of a proxy. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -36,7 +36,7 @@ import { watchListener } from './watch.ts';
  * empty, not base64 or not UTF-8 is `corrupt`. Both errors contain the revision that is needed to replace the entry. An
  * immutable object is `read-only`. `watch` holds one connection, and resumes where the previous one ended.
  *
- * A write that ends as `unavailable` may have succeeded. The methods reject with {@link RingStoreError},
+ * A write that fails as `unavailable` may have succeeded. The methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Kubernetes API concepts: "Resource versions", "Efficient detection of changes"; API reference v1.34.
@@ -97,7 +97,7 @@ class KubernetesRing implements RingStore {
     const outcome = await this.#ask(asked, options.signal, options.onServiceDate);
     if ('failure' in outcome) {
       const { kind } = outcome.failure;
-      // A patch of an object that was deleted.
+      // A patch ends as `not-found` if the object was deleted.
       if (kind === 'conflict' || kind === 'not-found') throw new RingConflictError();
       throw refusal(outcome.failure);
     }
@@ -135,7 +135,7 @@ class KubernetesRing implements RingStore {
     return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
   }
 
-  /** Undefined if the object does not exist. */
+  /** Reads the object; undefined if it does not exist. */
   async #get(...options: CallOptions): Promise<Held | undefined> {
     const outcome = await this.#ask(getRequest(this.#place), ...options);
     if ('answer' in outcome) return outcome.answer;

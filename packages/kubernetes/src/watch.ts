@@ -11,7 +11,7 @@ const WATCH_SECONDS = 300;
  * whole life.
  */
 const KEEP_ALIVE_MS = 15_000;
-/** A watch that ends sooner is not resumed at once. In milliseconds. */
+/** A watch that ends sooner than this is not resumed at once. In milliseconds. */
 const SHORTEST_WATCH_MS = 1_000;
 
 /**

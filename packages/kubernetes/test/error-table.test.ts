@@ -25,8 +25,8 @@ const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['k
   ['StoreReadError', 500, 'unavailable', 'at the moment'],
 ];
 
-describe('answers are classified by status and reason', () => {
-  test.each(ROWS)('%s with status %i is %s', (reason, code, kind, words) => {
+describe('the classification of answers by status and reason', () => {
+  test.each(ROWS)('%s with status %i is reported as %s', (reason, code, kind, words) => {
     const failure = failureOf(code, status(reason), subject);
     expect(failure).toEqual({
       kind,
@@ -64,7 +64,7 @@ describe('answers are classified by status and reason', () => {
     [413, 'too-large'],
     [422, 'unavailable'],
     [500, 'unavailable'],
-  ])('a response %i without a Kubernetes Status, as from a proxy, is %s', (code, kind) => {
+  ])('a response %i without a Kubernetes Status, as from a proxy, is reported as %s', (code, kind) => {
     for (const body of [undefined, 'text', null, { reason: 'Conflict' }, { kind: 'Error', reason: 'NotFound' }]) {
       expect(failureOf(code, body, subject)).toEqual({
         kind,
@@ -82,7 +82,7 @@ describe('a 404', () => {
     [{ kind: 'configmaps', name: 'payments-ring' }, 'unavailable', 'no API server'],
     [{}, 'unavailable', 'no API server'],
     [undefined, 'unavailable', 'no API server'],
-  ])('a 404 about %j is %s', (details, kind, detail) => {
+  ])('a 404 about %j is reported as %s', (details, kind, detail) => {
     expect(failureOf(404, status('NotFound', details), subject)).toMatchObject({
       kind,
       detail: expect.stringContaining(detail),
@@ -100,14 +100,14 @@ describe('an invalid change', () => {
     [[], 'denied', 'the namespace and the name (Invalid)'],
     ['none', 'denied', 'the namespace and the name (Invalid)'],
     [[null, 'text'], 'denied', 'the namespace and the name (Invalid)'],
-  ])('an invalid change with the causes %j is %s', (causes, kind, words) => {
+  ])('an invalid change with the causes %j is reported as %s', (causes, kind, words) => {
     const detail = expect.stringContaining(words);
     expect(failureOf(422, status('Invalid', { causes }), subject)).toEqual({ kind, detail, serviceCode: 'Invalid' });
   });
 });
 
 describe('a call without an answer', () => {
-  test('a call without an answer is unavailable, with the network error code and its remedy', () => {
+  test('a call without an answer is reported as unavailable, with the network error code and its remedy', () => {
     expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
       kind: 'unavailable',
       serviceCode: 'ECONNREFUSED',
@@ -116,7 +116,7 @@ describe('a call without an answer', () => {
   });
 
   test.each([new Error('hunter2'), 'hunter2', undefined, null])(
-    'a call without an answer is unavailable after %s, and the error repeats none of its text',
+    'a call without an answer is reported as unavailable after %s, and the error repeats none of its text',
     (thrown) => {
       const failure = classify(thrown);
       expect(failure.kind).toBe('unavailable');

@@ -65,16 +65,16 @@ describe('an answer to a read', () => {
     ['another kind', secret({ kind: 'ConfigMap' })],
     ['another name', secret({}, { name: 'another' })],
     ['no uid', secret({}, { uid: undefined })],
-    ['a uid that is none', secret({}, { uid: '../..' })],
+    ['an invalid uid', secret({}, { uid: '../..' })],
     ['no version', secret({}, { resourceVersion: undefined })],
-    ['the version 0, which is no condition', secret({}, { resourceVersion: '0' })],
-    ['a version that is no number', secret({}, { resourceVersion: 'abc' })],
+    ['the version 0, which sets no condition', secret({}, { resourceVersion: '0' })],
+    ['a version that is not a number', secret({}, { resourceVersion: 'abc' })],
     ['no metadata', secret({ metadata: undefined })],
     ['a list', { kind: 'SecretList', items: [] }],
     ['text', '<html>'],
     ['nothing', ''],
     ['null', 'null'],
-  ])('an answer with %s is unavailable, never an absent ring', async (_title, body) => {
+  ])('an answer with %s is reported as unavailable, never as an absent ring', async (_title, body) => {
     const ring = await ringAt(sending(200, body));
     await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the answer is not the Secret' });
   });
@@ -127,7 +127,7 @@ test.each([
   ['no entry', {}],
   ['an entry that is not base64', { ring: 'b25l*' }],
   ['another document', { ring: 'dHdv' }],
-])('a write whose answer has %s did not store the document', async (_title, data) => {
+])('a write whose answer has %s is reported as not stored', async (_title, data) => {
   const ring = await ringAt(sending(200, secret({ data })));
   const refusal = { kind: 'unavailable', detail: expect.stringContaining('webhooks') };
   await expect(ring.write('one', { expected: revision })).rejects.toMatchObject(refusal);

@@ -50,7 +50,7 @@ describe.each(servers)('on %s', (_title, api) => {
     return { name, ring, path: `${secrets}/${name}` };
   }
 
-  describe('what is stored', () => {
+  describe('the stored object', () => {
     test('a new ring is an Opaque Secret with the document in base64', async () => {
       const { name, ring, path } = newRing();
       await ring.write('{"é":1}\n', { expected: undefined });
@@ -111,7 +111,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(lost?.reason).toBeInstanceOf(RingConflictError);
     });
 
-    test('a write that expects no ring is a conflict if there is one, and a read reports the date of the server', async () => {
+    test('a write that expects no ring is a conflict if a ring exists, and a read reports the date of the server', async () => {
       const { ring } = newRing();
       await ring.write('one', { expected: undefined });
       await expect(ring.write('two', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
@@ -139,7 +139,7 @@ describe.each(servers)('on %s', (_title, api) => {
       ['an entry that is empty', '', 'corrupt', 'empty'],
       ['an entry that is not UTF-8', Buffer.from([0xff, 0xfe]).toString('base64'), 'corrupt', 'UTF-8'],
       ['a document over the bound', Buffer.alloc(262_145, 0x61).toString('base64'), 'too-large', '262144'],
-    ] as const)('%s is an error with a kind and the revision needed to replace it', async (_, entry, kind, detail) => {
+    ] as const)('%s is reported with a kind and the revision needed to replace it', async (_, entry, kind, detail) => {
       const { name, ring } = newRing();
       await api.call('POST', secrets, { kind: 'Secret', metadata: { name }, data: { ring: entry } });
       const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
@@ -148,7 +148,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await ring.read())?.document).toBe('mended');
     });
 
-    test.runIf(api === fake)('a write is unavailable if an admission webhook changed the document', async () => {
+    test.runIf(api === fake)('a write fails as unavailable if an admission webhook changed the document', async () => {
       const { ring } = newRing({ name: `mutated-${++names}` });
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable', 'webhooks'));
     });
@@ -181,7 +181,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.read()).rejects.toMatchObject(failed('denied', 'credentials are missing, wrong or expired'));
     });
 
-    test('each missing permission is denied only at the call that needs it', async () => {
+    test('each missing permission causes a denial only at the call that needs it', async () => {
       const { name } = newRing();
       const reader = await api.token([`get secrets/${name}`]);
       const { ring } = newRing({ name });
@@ -207,7 +207,7 @@ describe.each(servers)('on %s', (_title, api) => {
       });
     });
 
-    test('a namespace that does not exist is denied at the first write', async () => {
+    test('a namespace that does not exist is reported as denied at the first write', async () => {
       const { ring } = newRing({ namespace: 'nowhere' });
       expect(await ring.read()).toBeUndefined();
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(
@@ -221,12 +221,12 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no API server for Secrets'));
     });
 
-    test('a refused connection is unavailable, with its code', async () => {
+    test('a refused connection is reported as unavailable, with its error code', async () => {
       const { ring } = newRing({ client: api.config({ port: 1 }) });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'ECONNREFUSED'));
     });
 
-    test('a client without a current cluster is unavailable', async () => {
+    test('a client without a current cluster is reported as unavailable', async () => {
       const client = { getCurrentCluster: () => null, applyToHTTPSOptions: async () => undefined };
       const { ring } = newRing({ client });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no connection, or no credentials'));
@@ -243,7 +243,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await byDefault.read())?.document).toBe('one');
     });
 
-    test('a kubeconfig that cannot be read is unavailable, and the error says what to check', async () => {
+    test('a kubeconfig that cannot be read is reported as unavailable, and the error says what to check', async () => {
       const kubeconfig = join(folder, 'broken');
       writeFileSync(kubeconfig, 'hunter2: [');
       vi.stubEnv('KUBECONFIG', kubeconfig);
@@ -254,7 +254,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(String(error)).not.toContain('hunter2');
     });
 
-    test('no message repeats text of the API server or the client', async () => {
+    test('no message repeats text from the API server or the client', async () => {
       const client = {
         getCurrentCluster: () => ({ server: api.server.address }),
         applyToHTTPSOptions: () => Promise.reject(new Error('token hunter2 has expired')),
@@ -390,7 +390,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(pauses.mock.calls.map(([, delayMs]) => delayMs)).toContain(40);
     });
 
-    test('keeps no process alive', async () => {
+    test('does not keep the process alive', async () => {
       const program = `
       import { KubeConfig } from '@kubernetes/client-node';
       import { kubernetesRing } from '@sealring/kubernetes';

@@ -1,5 +1,5 @@
 /**
- * Protects `requestState` in servers of the official MCP TypeScript SDK: {@link createProtectedMcpServer} and
+ * Protects `requestState` in servers built with the official MCP TypeScript SDK: {@link createProtectedMcpServer} and
  * {@link protectRequestState} bind it to the request, the audience and the principal, in the token format of the MCP
  * Python SDK.
  *

@@ -25,7 +25,7 @@ function changed(mac: string): string {
   return (mac[0] === 'A' ? 'B' : 'A') + mac.slice(1);
 }
 
-describe('values that an attacker chooses are compared with secrets in constant time (F20)', () => {
+describe('comparisons of secrets with values that an attacker chooses (F20)', () => {
   test('the MAC and the bind tag of the SDK’s token format are compared in constant time, matching or not', async () => {
     const states = createRequestStateCodec({ key: KEY, clock, bind: () => 'alice' });
     const token = await states.mint(1, ctx);

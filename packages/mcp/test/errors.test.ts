@@ -24,7 +24,7 @@ const errorsOf = ({ CodecFailedError, InvalidClaimError, SingleUseStoreFullError
   new SingleUseStoreFullError('x'),
 ];
 
-test('instanceof is true for errors of another copy of the package, and of that class only', () => {
+test('instanceof is true for errors of another copy of the package, but only for the class of the error', () => {
   for (const error of [...errorsOf(mcp), ...errorsOf(copy)]) {
     const { CodecFailedError, InvalidClaimError, SingleUseStoreFullError } = mcp;
     const classes = [CodecFailedError, InvalidClaimError, SingleUseStoreFullError];

@@ -48,7 +48,7 @@ describe('the source folders of mcp', () => {
     expect(filesOf('.').map(({ name }) => name)).toEqual(['index.ts']);
   });
 
-  test.each(Object.keys(MAY_IMPORT))('%s imports in one direction', (folder) => {
+  test.each(Object.keys(MAY_IMPORT))('%s imports only from the folders that are listed for it', (folder) => {
     const foreign = filesOf(folder).flatMap(foldersOf);
     expect(foreign.filter((other) => MAY_IMPORT[folder]?.includes(other) !== true)).toEqual([]);
   });
@@ -63,7 +63,7 @@ describe('the source folders of mcp', () => {
     expect([...new Set(knowing.map(({ folder }) => folder))].toSorted()).toEqual(MAY_KNOW_SDK.toSorted());
   });
 
-  test('each source folder of mcp has at most 20 files, with at most 300 lines', () => {
+  test('each source folder of mcp has at most 20 files, of at most 300 lines each', () => {
     for (const folder of Object.keys(MAY_IMPORT)) expect(filesOf(folder).length).toBeLessThanOrEqual(20);
     const linesOf = ({ folder, name }: SourceFile) =>
       readFileSync(join(SOURCE, folder, name), 'utf8').split('\n').length;

@@ -89,7 +89,7 @@ function changedAt(token: string, at: number): string {
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
 }
 
-test('the answer to the client is the same for every reason of a refusal, byte for byte (F20)', async () => {
+test('the answer to the client is the same, byte for byte, whatever the reason for the refusal (F20)', async () => {
   const fresh = async (): Promise<string> =>
     tokenOf(await http.call('tools/call', { name: 'refund', arguments: ARGUMENTS }, { user: 'alice' }));
   const token = await fresh();

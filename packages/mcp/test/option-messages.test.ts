@@ -26,7 +26,7 @@ const protect = (...given: unknown[]) => {
   return () => Reflect.apply(protectRequestState, undefined, given);
 };
 
-describe('a message shows the type of a value, and the value only if it cannot be a secret (F21)', () => {
+describe('a message about a wrong value (F21)', () => {
   test.each<[unknown, string]>([
     [null, 'null'],
     [5, '5'],
@@ -51,7 +51,7 @@ describe('a message shows the type of a value, and the value only if it cannot b
   });
 });
 
-describe('a message names the option', () => {
+describe('a message about a wrong option', () => {
   const cases: readonly (readonly [() => unknown, string])[] = [
     [policy(undefined), 'RequestStateSecurity: options must be an object, got undefined'],
     [policy(null), 'RequestStateSecurity: options must be an object, got null'],
@@ -145,29 +145,33 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
   test.each<[string, () => unknown, string]>([
     ['no server', protect(undefined, security), 'protectRequestState: server must be an McpServer or Server'],
     ['an object', protect({}, security), 'got an object'],
-    ['half a server', protect({ setRequestHandler: () => {} }, security), 'server must be an McpServer or Server'],
+    [
+      'a server with only one method',
+      protect({ setRequestHandler: () => {} }, security),
+      'server must be an McpServer or Server',
+    ],
     [
       'no policy',
       protect(server),
       'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got undefined',
     ],
     [
-      'null for a policy',
+      'null as a policy',
       protect(server, null),
       'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got null',
     ],
     [
-      'a text for a policy',
+      'a string as a policy',
       protect(server, 'canary'),
       'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got a string',
     ],
     [
-      'what only looks like one',
+      'an object that only looks like a policy',
       protect(server, { codec }),
       'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got an object',
     ],
     [
-      'an audience that is no text',
+      'an audience that is not a string',
       protect(server, security, { defaultAudience: 5 }),
       'defaultAudience must be a string or null, got 5',
     ],
@@ -177,7 +181,7 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
       'protectRequestState: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState',
     ],
     [
-      'no name of the server',
+      'a server without a name',
       () => Reflect.apply(createProtectedMcpServer, undefined, [{ McpServer, serverInfo: {}, security }]),
       'createProtectedMcpServer: serverInfo.name must be a string, got undefined',
     ],

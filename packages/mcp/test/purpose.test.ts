@@ -3,7 +3,7 @@ import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { expect, test } from 'vitest';
 import { RequestStateSecurity } from '../src/index.ts';
 
-test('RequestStateSecurity rejects a ttlSeconds longer than the tokenLifetimeSeconds of a codec for a purpose', async () => {
+test('RequestStateSecurity rejects a ttlSeconds longer than the tokenLifetimeSeconds of a codec made by codec.for()', async () => {
   const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
   await using codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
   const securityOf = (ttlSeconds: number) => new RequestStateSecurity({ codec: codec.for('boundary'), ttlSeconds });

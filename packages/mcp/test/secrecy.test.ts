@@ -62,8 +62,8 @@ async function call(params: Record<string, unknown>, user = USER): Promise<Answe
 
 const ORDER = { arguments: { order: 'canary-order' } };
 
-describe('secrets are never revealed (F21), and all refusals look alike (F20)', () => {
-  test('no output contains the state, the principal, the access token or the key', async () => {
+describe('the outputs of a protected server (F20, F21)', () => {
+  test('no output contains the state, the principal, the access token or the key, and all refusals look alike', async () => {
     const first = await http.call('tools/call', { name: 'refund', ...ORDER }, { user: USER });
     const requestState = tokenOf(first);
     log({ ...first.result, inputRequests: undefined });
@@ -119,7 +119,7 @@ describe('secrets are never revealed (F21), and all refusals look alike (F20)', 
     }
   });
 
-  test('the bytes of a key are overwritten after it was imported', () => {
+  test('the bytes of a key are overwritten after the key is imported', () => {
     const bytes = Uint8Array.of(1, 2, 3);
     expect(secretKey(bytes).export()).toEqual(Buffer.of(1, 2, 3));
     expect(bytes).toEqual(new Uint8Array(3));

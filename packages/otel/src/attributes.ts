@@ -11,8 +11,8 @@ import {
 } from '@sealring/core';
 
 /**
- * Names of attributes. `error.type` and its `_OTHER` come from OpenTelemetry's semantic conventions; the others are in
- * Sealring's own namespace, as the conventions require.
+ * Names of attributes. `error.type`, its value `_OTHER`, and `mcp.method.name` come from OpenTelemetry's semantic
+ * conventions; the other names are in Sealring's own namespace, as the conventions require.
  */
 export const ATTRIBUTE = {
   errorType: 'error.type',

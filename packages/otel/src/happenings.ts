@@ -7,9 +7,9 @@ const MAX_NAMES = 16;
 
 /** An event in terms of OpenTelemetry: attributes and a duration. */
 export interface Happening {
-  /** They become labels, so their values are bounded. */
+  /** Attributes that become labels, so their values are limited to a fixed set. */
   readonly attributes: Attributes;
-  /** For spans only: the values are not bounded. */
+  /** Attributes for spans only, so their values are not limited. */
   readonly spanAttributes?: Attributes;
   /** The duration, in seconds. */
   readonly seconds?: number;

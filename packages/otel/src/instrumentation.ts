@@ -11,7 +11,7 @@ import { SCOPE, SCOPE_VERSION } from './scope.ts';
 
 /** Options of {@link SealringInstrumentation}, as OpenTelemetry defines them for every instrumentation. */
 export interface SealringInstrumentationConfig {
-  /** Whether it reports from the start. Default: true. */
+  /** Whether the instrumentation reports from the start. Default: true. */
   enabled?: boolean;
 }
 
@@ -70,7 +70,7 @@ export class SealringInstrumentation {
     this.#restart();
   }
 
-  /** Keeps the options. It does not enable or disable the instrumentation. */
+  /** Stores the options. This does not enable or disable the instrumentation. */
   setConfig(config: SealringInstrumentationConfig): void {
     option.refuseUnknown('SealringInstrumentation', config, ['enabled']);
     this.#config = { ...config };
@@ -83,7 +83,7 @@ export class SealringInstrumentation {
   /**
    * Reports the health of a codec at each collection, as {@link OpenTelemetryBridge.observe} does, and continues
    * when another provider is set.
-   * @throws {TypeError | RangeError} for the same reasons.
+   * @throws {TypeError | RangeError} for the same reasons as {@link OpenTelemetryBridge.observe}.
    */
   observe(codec: Pick<KmsCodec, 'health'>, options?: ObserveOptions): () => void {
     const observation: Observation = { codec, options, stop: undefined };

@@ -60,7 +60,7 @@ export function createRecorders(meter: Meter): Recorders {
     'key-version': ringCounter(
       'sealring.kms.new_versions',
       '{version}',
-      'New versions of the KMS key, by which no key of the ring is wrapped yet',
+      'New versions of the KMS key that have not wrapped a key of the ring yet',
       [],
     ),
     'kms-call': duration('sealring.kms.call.duration', 'Calls to the KMS; each attempt counts'),

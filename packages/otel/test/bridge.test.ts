@@ -22,7 +22,7 @@ describe('the options of the bridge', () => {
     ['a meterProvider of null', { meterProvider: null }, /meterProvider must be/],
     ['a tracerProvider without getTracer', { tracerProvider: {} }, /tracerProvider must be a TracerProvider or null/],
     ['a tracerProvider that is a number', { tracerProvider: 7 }, /tracerProvider must be/],
-  ])('%s is a TypeError that names it', (_, options, message) => {
+  ])('%s causes a TypeError that names the option', (_, options, message) => {
     expect(() => create(options)).toThrow(TypeError);
     expect(() => create(options)).toThrow(/^createOpenTelemetryBridge: /);
     expect(() => create(options)).toThrow(message);
@@ -46,7 +46,7 @@ describe('the options of the bridge', () => {
     expect(() => bridge?.observe(Object(given), Object(options))).toThrow(/^observe: /);
   });
 
-  test('at most 64 codecs are observed, and one that is stopped frees its place and its name', () => {
+  test('at most 64 codecs are observed, and stopping one frees its place and its name', () => {
     const made = create();
     const stop = made.observe(codec);
     for (let i = 1; i < 64; i++) made.observe(codec, { ringName: `ring-${i}` });
@@ -58,7 +58,7 @@ describe('the options of the bridge', () => {
 });
 
 test.each([undefined, null, 'text', 7])(
-  'a message that is not an event, %j, is skipped, and later events count',
+  'a message that is not an event, %j, is skipped, and later events are counted',
   (message) => {
     const added: number[] = [];
     const meter = Object.assign(Object.create(createNoopMeter()), {

@@ -120,7 +120,7 @@ test.each(EVENTS)('an event of %s, %j, is added to sealring.%s', (name, event, m
   expect(samples.filter((sample) => sample.value > 0)).toEqual([{ name: `sealring.${metric}`, value, attributes }]);
 });
 
-test('spans are made for calls and rotations only, and failed ones have the status ERROR', () => {
+test('spans are created only for refreshes, rotations and calls, and failed ones have the status ERROR', () => {
   const { spans } = record();
   for (const [name, event] of EVENTS) publish(name, event);
   // The status has no message.
@@ -140,7 +140,7 @@ test('spans are made for calls and rotations only, and failed ones have the stat
 });
 
 test.each(['x', `${KEY}x`, `x${KEY}`, [KEY], 7, null, undefined])(
-  'a span shows a key id only if it is a hash, not %j',
+  'a span shows a key id only if it is a hash, not if it is %j',
   (keyId) => {
     const { spans } = record();
     publish('rotation', { reason: 'scheduled', keyId });
@@ -269,7 +269,7 @@ test.each([
   ['boundary-sealed', 'method', 'mcp.method.name', ['tools/call', 'prompts/get', 'resources/read', 'unknown']],
   ['boundary-refused', 'direction', 'sealring.boundary.direction', ['inbound', 'outbound']],
   ['boundary-refused', 'reason', 'sealring.reject.reason', BOUNDARY_REASONS],
-])('%s: from %s, %s gets the values %j, and _OTHER for any other value', (name, member, attribute, values) => {
+])('%s: the member %s sets %s to one of %j, or to _OTHER for any other value', (name, member, attribute, values) => {
   const { samples } = record();
   samples.length = 0;
   const wrong = ['', 'canary', 7, null, [values[0]], 'x'.repeat(41), `${values[0]}\n`, ` ${values[0]}`].slice(
@@ -297,7 +297,7 @@ const OTHERS = [
 ];
 
 test.each(['refresh', 'rotation-failed'])(
-  '%s: from source and kind, error.type gets the values of lastError, and _OTHER for any other',
+  '%s: source and kind set error.type to a value of lastError, or to _OTHER for any other combination',
   (name) => {
     const { samples } = record();
     samples.length = 0;

@@ -43,7 +43,7 @@ function attributesOf({ attributes }: { readonly attributes: WireSpan['attribute
 
 const payload = new TextEncoder().encode('state');
 
-test('a span is as long as the call, and one outside of a request has no parent', async () => {
+test('a span is as long as its call, and a span outside a request has no parent', async () => {
   channel('sealring:kms-call').publish({ provider: 'local', operation: 'sign', ok: true, seconds: 1.5 });
   const [sign] = await spans('sealring.kms.sign');
   const nanoseconds = BigInt(sign?.endTimeUnixNano ?? 0) - BigInt(sign?.startTimeUnixNano ?? 0);
@@ -76,7 +76,7 @@ test('spans and events belong to the trace of the request that waits for them', 
   ]);
 });
 
-test('timers that a request started do not use its ended span as their parent', async () => {
+test('work that continues after a request has ended does not belong to the trace of that request', async () => {
   const member = await join(services);
   codec = member;
   const tracer = provider.getTracer('test');

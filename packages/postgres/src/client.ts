@@ -1,4 +1,4 @@
-/** One query in the form of `pg`. */
+/** One query in the form that `pg` expects. */
 export interface PostgresQuery {
   /** SQL, with the placeholders `$1`, `$2` and so on. */
   readonly text: string;
@@ -6,7 +6,7 @@ export interface PostgresQuery {
   readonly values: unknown[];
 }
 
-/** The part of an answer that is used; the caller checks the cells. */
+/** The part of a query result that is used; the caller checks the values. */
 export interface PostgresResult {
   /** One object for each row. */
   readonly rows: readonly unknown[];
@@ -20,15 +20,15 @@ export interface PostgresClient {
   on(event: 'error', listener: () => void): unknown;
   /** Removes that listener. */
   off(event: 'error', listener: () => void): unknown;
-  /** Returns it to the pool; `true` closes it instead. */
+  /** Returns the connection to the pool, or closes the connection if `destroy` is true. */
   release(destroy?: boolean): void;
 }
 
-/** The part of a `pg.Pool` that is used; a fake also works. You end the pool. */
+/** The part of a `pg.Pool` that is used; a fake also works. The stores do not end the pool that you pass. */
 export interface PostgresPool {
   /** Gets a connection. */
   connect(): Promise<PostgresClient>;
-  /** The options of its connections; the listening connection uses the same. */
+  /** The options of its connections; the listening connection uses the same options. */
   readonly options?: object;
 }
 
@@ -40,7 +40,7 @@ export interface PostgresListener {
   query(text: string): Promise<unknown>;
   /** Adds a listener for notifications, or for the end of the connection. */
   on(event: 'notification' | 'error', listener: () => void): unknown;
-  /** Closes it. */
+  /** Closes the connection. */
   end(): Promise<unknown>;
   /** Lets the process end before the connection does. */
   unref?(): void;

@@ -16,7 +16,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** Connects at the first call. */
+/** Returns a connection that is established at the first call. */
 export function connectionOf({ source, timeoutMs, createListener }: Settings): Connection {
   const own = typeof source === 'string' ? ownPool(source, timeoutMs) : undefined;
   const pool = own ?? (source as PostgresPool);
@@ -57,7 +57,7 @@ async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortS
   }
 }
 
-/** A broken connection emits an event that, without a listener, would end the process. */
+/** A listener for the failure of a connection: without a listener, the event would end the process. */
 function ignore(): void {}
 
 function ownPool(connectionString: string, connectionTimeoutMillis: number): Pool {

@@ -16,7 +16,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['corrupt', 'the table differs from the one that the migration creates', '42703 42804 42883 42P10 23502'],
   ['too-large', 'the document exceeds the size limit of the table', '23514'],
 
-  // This is not `read-only`, which means that no server may write through this store: after the failover writes
+  // This is not `read-only`, which means that no server may write through this store: after the failover, writes
   // succeed.
   ['unavailable', 'the server is read-only: a failover is under way, or the address is wrong', '25006'],
   ['unavailable', 'another transaction changed the row first', '40001 40P01'],

@@ -1,7 +1,7 @@
 import { option, ringStorage } from '@sealring/core/adapter';
 import { tableOf } from './options.ts';
 
-/** The tables to create. A name that you omit is the default name of the store that uses the table. */
+/** The tables to create. If you omit a name, the table gets the default name of the store that uses it. */
 export interface PostgresTables {
   /** Default `sealring_ring`. */
   readonly ring?: string;
@@ -59,6 +59,7 @@ export async function migrate(
   tables: PostgresTables = {},
 ): Promise<void> {
   const sql = schemaSql(tables);
-  // Without parameters the text is one message, and one transaction (PostgreSQL documentation, 55.2.2.1).
+  // Without parameters, the text is sent as one message and runs as one transaction (PostgreSQL documentation,
+  // 55.2.2.1).
   await client.query(sql);
 }

@@ -3,7 +3,7 @@ import type { PostgresListener, PostgresPool } from './client.ts';
 
 /** How to reach the server: exactly one of `pool` and `connectionString` is required. */
 export interface PostgresSource {
-  /** Your pool, which you end. */
+  /** Your pool, which the store does not end. */
   readonly pool?: PostgresPool;
   /**
    * For convenience: `postgres://user:password@host[:port]/database`. The store then creates a pool of at most 4
@@ -39,15 +39,15 @@ export interface PostgresSingleUseOptions extends PostgresSource {
   readonly clockSkewSeconds?: number;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   /** The caller's pool, or the URL for the store's own pool. */
   readonly source: PostgresPool | string;
   readonly timeoutMs: number;
-  /** Quoted for SQL, because a name can be a reserved word. */
+  /** The name of the table, quoted for SQL, because it can be a reserved word. */
   readonly table: string;
   readonly name: string;
-  /** Only for a single-use store. */
+  /** How long a token is remembered after it expires; used only for a single-use store. */
   readonly clockSkewMs: number;
   readonly createListener: (() => PostgresListener) | undefined;
 }

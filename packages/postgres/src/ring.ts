@@ -11,10 +11,11 @@ const OWNER = 'postgresRing';
  * A ring store in one row of a table in PostgreSQL 13 or later. A single statement compares and replaces the row. The
  * table is created by {@link migrate} or `schema.sql`, never by the store.
  *
- * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to 262
- * 144 bytes and no NUL; the error for a stored document that is `too-large` or empty contains the revision of that
- * document. Only a primary is read. Every call ends within `callTimeoutSeconds`. A write that ends as `unavailable` may
- * have succeeded; if the row is still at `expected`, it may also succeed later on the server.
+ * A revision is a random UUID, so that none recurs after a deletion, or after a backup is restored. A document may have
+ * up to 262 144 bytes, and must not contain a NUL; the error for a stored document that is `too-large` or empty
+ * contains the revision of that document. Only a primary is read. Every call ends within `callTimeoutSeconds`. A write
+ * that fails as `unavailable` may have succeeded; if the row is still at `expected`, the write may also succeed later
+ * on the server.
  *
  * `watch` listens on its own connection, outside the pool, and does not keep the process alive. It also calls back
  * after each reconnection, because it may have missed writes. `close` closes this connection, and also the pool if the
@@ -56,7 +57,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
         throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
       }
       const { expected, signal } = given;
-      // No read returns a revision with a NUL, so a different one is stored. PostgreSQL would refuse the text.
+      // No stored revision contains a NUL, so this write is a conflict. PostgreSQL would refuse the text.
       if (expected?.includes('\0') === true) throw new RingConflictError();
       const outcome = await connection.query(
         signal,
@@ -92,7 +93,7 @@ interface Statements {
 }
 
 function statementsFor(table: string): Statements {
-  // Part of the statement, so that it is sent if and only if the write is committed.
+  // The notification is part of the statement, so that it is sent if and only if the write is committed.
   const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
   return {
     // One row in any case: an answer without a row does not show that the ring is absent. The size is compared before the

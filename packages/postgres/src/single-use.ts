@@ -40,7 +40,8 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
       singleUseStorage.checkClaim(OWNER, id, expiresAt);
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
-        // The remaining time by the caller's clock, by which the token is also checked; the server's clock may differ.
+        // The remaining time according to the caller's clock, which is also used to check the token. The server's clock
+        // may differ.
         const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });

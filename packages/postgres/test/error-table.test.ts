@@ -21,8 +21,8 @@ const EXPECTED = [
 const ROWS = EXPECTED.flatMap(([kind, hint, codes]) => codes.split(' ').map((code) => ({ code, kind, hint })));
 const NO_TLS = 'The server does not support SSL connections';
 
-describe('errors are classified by SQLSTATE', () => {
-  test.each(ROWS)('$code is $kind, with a hint that names the fix', ({ code, kind, hint }) => {
+describe('classification of errors by SQLSTATE', () => {
+  test.each(ROWS)('$code is classified as $kind, with a hint that names the fix', ({ code, kind, hint }) => {
     const failure = classify({ code, message: 'canary text' });
     expect(failure).toEqual({ kind, serviceCode: code, detail: expect.stringMatching(hint) });
     expect(failure.detail).not.toContain('canary');
@@ -35,11 +35,14 @@ describe('errors are classified by SQLSTATE', () => {
   test.each([
     [{ code: 'ECONNREFUSED', message: 'canary' }, /^the server cannot be reached: .+ECONNREFUSED/],
     [new Error(NO_TLS), /^the server does not use TLS: .+ERR_POSTGRES_NO_TLS/],
-  ])('%o is unavailable, with a hint that names the fix', (error, hint) => {
+  ])('%o is classified as unavailable, with a hint that names the fix', (error, hint) => {
     expect(classify(error)).toMatchObject({ kind: 'unavailable', detail: expect.stringMatching(hint) });
   });
 
-  test.each(['28', 'XX000', '42P02', '__proto__', 42_501, undefined])('the code %o is unavailable', (code) => {
-    expect(classify({ code, message: `${NO_TLS}.` })).toEqual({ kind: 'unavailable', detail: 'the call failed' });
-  });
+  test.each(['28', 'XX000', '42P02', '__proto__', 42_501, undefined])(
+    'the code %o is classified as unavailable',
+    (code) => {
+      expect(classify({ code, message: `${NO_TLS}.` })).toEqual({ kind: 'unavailable', detail: 'the call failed' });
+    },
+  );
 });

@@ -81,7 +81,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect.poll(() => heard).toBe(1);
   });
 
-  test('a ring without its table is unavailable, and the table is not created (F9)', async () => {
+  test('a ring without its table is reported as unavailable, and the table is not created (F9)', async () => {
     const pool = poolOf();
     for (const table of ['not_there', 'no_schema.sealring_ring']) {
       const ring = postgresRing({ pool, table });
@@ -92,7 +92,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(rows).toEqual([{ found: null }]);
   });
 
-  test('a table of another shape is corrupt (F9)', async () => {
+  test('a table with other columns is reported as corrupt (F9)', async () => {
     const pool = poolOf();
     await pool.query('CREATE TABLE IF NOT EXISTS misshapen (name text PRIMARY KEY, value text)');
     await expect(postgresRing({ pool, table: 'misshapen' }).read()).rejects.toMatchObject(failed('corrupt'));
@@ -139,7 +139,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect(pool.query(insert, [freshName(), ''])).rejects.toMatchObject({ code: '23514' });
   });
 
-  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
+  test('the permissions in the README are sufficient, and a call that lacks one of them is denied', async () => {
     const pool = poolOf();
     const name = freshName();
     const open = async (...grants: string[]) => {
@@ -164,7 +164,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(await reader.read()).toEqual({ document: 'y', revision });
   });
 
-  test('a role that may not log in is denied, a missing database is unavailable, and no password is shown', async () => {
+  test('a role that may not log in is reported as denied, a missing database as unavailable, and no error shows a password', async () => {
     const pool = poolOf();
     await pool.query('DROP ROLE IF EXISTS nologin');
     await pool.query('CREATE ROLE nologin NOLOGIN');
@@ -186,7 +186,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   });
 
   test.each(['read committed', 'repeatable read', 'serializable'])(
-    'one of 20 concurrent writes succeeds and the others conflict, at %s (F32)',
+    'at isolation level %s, exactly one of 20 concurrent writes succeeds, and the others conflict (F32)',
     async (isolation) => {
       const setting = `default_transaction_isolation = '${isolation}'`;
       const url = await roleWith(poolOf(), ['SELECT, INSERT, UPDATE ON sealring_ring'], [setting]);
@@ -238,7 +238,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('a standby is unavailable, because it may be behind; after its promotion it works (F9, F31)', async () => {
+  test('a standby is reported as unavailable, because it may be behind, and works after its promotion (F9, F31)', async () => {
     const server = await startPostgres();
     closing.push(() => server.stop());
     const pool = poolOf({}, server.address);

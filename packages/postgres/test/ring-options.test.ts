@@ -31,7 +31,7 @@ describe('options', () => {
     [{ pool, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ pool, table: 7 }, TypeError],
     [{ pool, schema: 'x' }, TypeError],
-  ])('%o is rejected by both stores, without showing a secret', (options, type) => {
+  ])('both stores reject %o without showing a secret', (options, type) => {
     for (const make of [postgresRing, postgresSingleUse]) {
       const attempt = () => Reflect.apply(make, undefined, [options]);
       expect(attempt).toThrow(type);
@@ -48,7 +48,7 @@ describe('options', () => {
     ['connectionString', {}, /either pool/],
     ['name', { pool, name: '' }, /1 to 64/],
     ['createListener', { pool, createListener: {} }, /a function/],
-  ])('a wrong %s is named with the expected value', (name, options, wanted) => {
+  ])('the error about a wrong %s names the option and the expected value', (name, options, wanted) => {
     expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(wanted);
     expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(name);
   });
@@ -58,7 +58,7 @@ describe('options', () => {
     [{ pool, table: 'a1_.b2_', name: 'n' }, '"a1_"."b2_", row n'],
     [{ pool, table: `${'_'.repeat(48)}.${'z'.repeat(48)}` }, `"${'_'.repeat(48)}"."${'z'.repeat(48)}", row default`],
   ])(
-    'a ring of %j has its place without a secret, is closed before it connected, and is frozen',
+    'a ring with the options %j shows its place but no secret, is frozen, and can be closed before it connects',
     async (options, at) => {
       const ring = postgresRing(options);
       expect(ring).toMatchObject({ kind: 'postgres', location: `postgres table ${at}` });
@@ -69,7 +69,7 @@ describe('options', () => {
     },
   );
 
-  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+  test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {
     const ring = postgresRing({ pool, createListener: () => expect.unreachable() });
     const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
     for (const wrong of [
@@ -99,7 +99,7 @@ describe('options', () => {
     'é',
     '',
     'x'.repeat(49),
-  ])('%o is rejected as a table name everywhere (F17)', async (table) => {
+  ])('every function rejects %o as a table name (F17)', async (table) => {
     expect(() => postgresRing({ pool, table })).toThrow(RangeError);
     expect(() => postgresSingleUse({ pool, table })).toThrow(RangeError);
     for (const option of ['ring', 'singleUse']) {
@@ -144,12 +144,12 @@ describe('answers that no real server gives', () => {
     [[{ ...whole, document: 7 }]],
     [[{ ...whole, revision: 7 }]],
     [[{ ...whole, revision: undefined }]],
-  ])('%o is an error, never absent (F9)', async (rows) => {
+  ])('%o is reported as an error, never as an absent ring (F9)', async (rows) => {
     const ring = postgresRing({ pool: answering(rows) });
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
   });
 
-  test('an empty document is corrupt, and only a row that reports absence is absent (F9)', async () => {
+  test('an empty document is reported as corrupt, and a ring as absent only if the row says so (F9)', async () => {
     const empty = postgresRing({ pool: answering([{ ...whole, document: '' }]) });
     await expect(empty.read()).rejects.toMatchObject({ kind: 'corrupt' });
     const dates: Date[] = [];
@@ -168,7 +168,7 @@ test('no text, cause or property of the client’s error is in the store’s err
   expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
 });
 
-test('a connection returns to the pool after an answer, or if no statement was sent; otherwise it ends', async () => {
+test('a connection returns to the pool after an answer or if no statement was sent, and ends otherwise', async () => {
   const released: unknown[] = [];
   const answers: (() => Promise<{ readonly rows: readonly unknown[] }>)[] = [];
   const client = Object.assign(new EventEmitter(), {

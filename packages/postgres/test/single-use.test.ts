@@ -42,7 +42,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     await pool.end();
   });
 
-  test('one of 51 concurrent claims over several pools resolves to true', async () => {
+  test('exactly one of 51 concurrent claims over several pools resolves to true', async () => {
     const stores = [1, 2, 3].map(() => postgresSingleUse({ connectionString }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -65,7 +65,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     },
   );
 
-  test('each claim removes at most 16 expired claims, and never one that is valid', async () => {
+  test('each claim removes at most 16 expired claims, and never a valid one', async () => {
     const pool = poolOf({ max: 10 });
     const table = await freshTable(pool);
     const store = postgresSingleUse({ pool, table });
@@ -101,7 +101,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
   });
 
-  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
+  test('the permissions in the README are sufficient, and a call that lacks one of them is denied', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
@@ -137,29 +137,32 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
 test.each([
   [2, true],
   [3, undefined],
-])('after %i serialization failures a claim is %s, with the time left at each attempt', async (failures, claimed) => {
-  const values: unknown[] = [];
-  const client = Object.assign(new EventEmitter(), {
-    async query(asked: PostgresQuery) {
-      if (values.push(asked.values) > failures) return { rows: [{}] };
-      throw Object.assign(new Error('serialize'), { code: '40001' });
-    },
-    release: () => undefined,
-  });
-  vi.useFakeTimers({ toFake: ['Date'] });
-  const store = postgresSingleUse({ pool: { connect: async () => client } });
-  const claim = store.claim('x', new Date(Date.now() - 299_999)).catch(() => undefined);
-  expect(await claim).toBe(claimed);
-  expect(values).toEqual([
-    ['x', 1],
-    ['x', 1],
-    ['x', 1],
-  ]);
-  expect(await store.claim('x', new Date(Date.now() - 300_000))).toBe(false);
-  expect(values).toHaveLength(3);
-  expect(store.clockSkewSeconds).toBe(300);
-  await expect(store.claim('a\0b', inAnHour())).rejects.toThrow(/^postgresSingleUse: id has a NUL/);
-  await expect(store.claim('', inAnHour())).rejects.toThrow(/^postgresSingleUse: id/);
-  await store.close();
-  await expect(store.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
-});
+])(
+  'after %i serialization failures, a claim ends with %s, and each attempt sends the time that remains',
+  async (failures, claimed) => {
+    const values: unknown[] = [];
+    const client = Object.assign(new EventEmitter(), {
+      async query(asked: PostgresQuery) {
+        if (values.push(asked.values) > failures) return { rows: [{}] };
+        throw Object.assign(new Error('serialize'), { code: '40001' });
+      },
+      release: () => undefined,
+    });
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const store = postgresSingleUse({ pool: { connect: async () => client } });
+    const claim = store.claim('x', new Date(Date.now() - 299_999)).catch(() => undefined);
+    expect(await claim).toBe(claimed);
+    expect(values).toEqual([
+      ['x', 1],
+      ['x', 1],
+      ['x', 1],
+    ]);
+    expect(await store.claim('x', new Date(Date.now() - 300_000))).toBe(false);
+    expect(values).toHaveLength(3);
+    expect(store.clockSkewSeconds).toBe(300);
+    await expect(store.claim('a\0b', inAnHour())).rejects.toThrow(/^postgresSingleUse: id has a NUL/);
+    await expect(store.claim('', inAnHour())).rejects.toThrow(/^postgresSingleUse: id/);
+    await store.close();
+    await expect(store.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+  },
+);

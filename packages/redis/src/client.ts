@@ -17,13 +17,14 @@ export interface RedisSendOptions {
  * creates, or a fake. A cluster or Sentinel client does not work, because its `sendCommand` differs: pass the client of
  * one node, or of the primary.
  *
- * Connect it, and listen to its `error` events, before or after you create the store; you close it.
+ * Connect it and listen to its `error` events, before or after you create the store. The store does not close it.
  */
 export interface RedisClient {
   /** Sends one command. The caller checks the result, hence `unknown`. */
   sendCommand(args: string[], options?: RedisSendOptions): Promise<unknown>;
   /**
-   * Another client with the same settings, not connected yet. Without this method, as in a pool, the ring has no push.
+   * Returns another client with the same settings, not connected yet. Without this method, as in a pool, the ring has
+   * no push.
    */
   duplicate?(): RedisSubscriber;
 }
@@ -36,7 +37,7 @@ export interface RedisSubscriber {
   connect(): Promise<unknown>;
   /** Subscribes to a channel. */
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
-  /** `PING`: the only way to detect a half-open connection. */
+  /** Sends `PING`, which is the only way to detect a half-open connection. */
   sendCommand(args: string[]): Promise<unknown>;
   /** Adds a listener for the loss of the connection, or for its re-establishment. */
   on(event: 'error' | 'ready', listener: () => void): unknown;

@@ -7,8 +7,8 @@ import type { Settings } from './options.ts';
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 2_000;
 /**
- * A call ends shortly before the ring's own deadline, which by default has the same value, because the error of the
- * ring does not show why there was no answer.
+ * The share of the timeout after which a call ends: shortly before the ring's own deadline, which has the same value by
+ * default. The ring's error would not show why there was no answer.
  */
 const SHARE_OF_TIMEOUT = 0.9;
 
@@ -24,7 +24,7 @@ export interface Connection {
   close(): void;
 }
 
-/** Connects at the first call. */
+/** Returns a connection that is established at the first call. */
 export function connectionOf({ source, timeoutMs }: Settings): Connection {
   const client = typeof source === 'string' ? new OwnClient(source, timeoutMs) : source;
   const own = client instanceof OwnClient ? client : undefined;
@@ -36,7 +36,7 @@ export function connectionOf({ source, timeoutMs }: Settings): Connection {
         await own?.connect();
         return { answer: await call(client, ended) };
       });
-      // While the client reconnects, the call ends at its deadline, which does not show the cause.
+      // While the client reconnects, the call ends with a timeout, which does not show the cause.
       const why = 'failure' in outcome && signal?.aborted !== true ? own?.lastFailure : undefined;
       return why === undefined ? outcome : { failure: why };
     },
@@ -89,7 +89,10 @@ class OwnClient implements RedisClient {
   }
 }
 
-/** A password that was rejected is not sent again, because repeated attempts could lock the account. */
+/**
+ * The wait before the next attempt to connect; false for no further attempt. A password that was rejected is not sent
+ * again, because repeated attempts could lock the account.
+ */
 export function reconnectionMs(retries: number, cause: Error): number | false {
   if (classify(cause).kind === 'denied') return false;
   return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** retries) * (0.5 + Math.random() / 2);

@@ -31,14 +31,14 @@ export interface RedisSingleUseOptions extends RedisSource {
   readonly clockSkewSeconds?: number;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   /** The caller's client, or the URL for the store's own client. */
   readonly source: RedisClient | string;
   readonly timeoutMs: number;
   /** The ring's key or the prefix. */
   readonly name: string;
-  /** For a single-use store. */
+  /** How long a token is remembered after it expires; used only for a single-use store. */
   readonly clockSkewMs: number;
 }
 

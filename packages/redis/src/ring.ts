@@ -17,14 +17,15 @@ const REVISION_BYTES = 16;
  *
  * A revision is 16 random bytes, so that none recurs after a deletion, a flush or a failover. A document may have up to
  * 262 144 bytes; the error for a stored value that is `too-large` or `corrupt` contains the revision of that value.
- * Only a primary is read. Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have
+ * Only a primary is read. Every call ends within `callTimeoutSeconds`; a write that fails as `unavailable` may have
  * succeeded.
  *
  * `watch` uses a second connection, which does not keep the process alive. It also calls back after each reconnection,
  * because it may have missed writes. `close` closes this connection, and also the client if the store created it from
  * `url`.
  *
- * A resolved write is as durable as the server: see the README on persistence, replicas and `maxmemory-policy`.
+ * A write that has resolved is only as durable as the server: see the README on persistence, replicas and
+ * `maxmemory-policy`.
  *
  * @throws {TypeError} for a wrong or unknown option, or if not exactly one of `client` and `url` is given.
  * @throws {RangeError} for a value outside its bounds.

@@ -12,11 +12,12 @@ export interface Script {
   readonly suffix: '_RO' | '';
 }
 
-/** A longer revision was not written by this store. */
+/** The maximum length of a revision. A longer one was not written by this store. */
 const MAX_REVISION_LENGTH = 64;
 
 /**
- * `revision`: the revision of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote.
+ * Sets `revision` to the revision of the key's value, whose type is `kind`, or to `foreign` if no ring store wrote the
+ * value.
  */
 const REVISION = `
 local revision = 'foreign'
@@ -27,7 +28,7 @@ end
 `;
 
 /**
- * KEYS: the ring. ARGV: the maximum number of bytes of a document.
+ * Reads the ring. KEYS: the ring. ARGV: the maximum number of bytes of a document.
  *
  * Only a primary answers: a replica may be behind, and a key that it does not have yet is not absent. Sizes are
  * checked before values are read, so that a value over the limit is never sent. The server's time is included if the
@@ -50,7 +51,7 @@ return {'held', time, revision, document}
 };
 
 /**
- * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
+ * Writes the ring. KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
  *
  * A script runs alone, from the comparison to the write. A value that is not a ring is deleted first, if the caller has
  * read that value. The push fails if the user may not publish; the write is done by then, and must not be reported as

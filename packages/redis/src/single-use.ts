@@ -27,7 +27,8 @@ export function redisSingleUse(options: RedisSingleUseOptions): Required<SingleU
 
     async claim(id, expiresAt) {
       singleUseStorage.checkClaim(OWNER, id, expiresAt);
-      // The remaining time by the caller's clock, by which the token is also checked; the server's clock may differ.
+      // The remaining time according to the caller's clock, which is also used to check the token. The server's clock
+      // may differ.
       const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
       if (leftMs <= 0) return false;
       const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];

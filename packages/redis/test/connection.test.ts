@@ -17,7 +17,7 @@ test.each([
   [5, 800, 1_600],
   [6, 1_000, 2_000],
   [5_000, 1_000, 2_000],
-])('after %i retries the client reconnects in %i to %i ms, with jitter', (retries, least, most) => {
+])('after %i retries, the client reconnects within %i to %i ms, with jitter', (retries, least, most) => {
   const drawn = Array.from({ length: 100 }, () => Number(reconnectionMs(retries, new Error('reset'))));
   expect(Math.min(...drawn)).toBeGreaterThanOrEqual(least);
   expect(Math.max(...drawn)).toBeLessThanOrEqual(most);
@@ -46,7 +46,7 @@ test('a URL where nothing listens is reported by every call before the first con
 });
 
 test.skipIf(redis === '')(
-  'a connection that is lost comes back, and calls wait for it and report the cause if it is late',
+  'a lost connection is restored, and calls wait for it and report the cause if that takes too long',
   async () => {
     const proxy = await startTcpProxy(Number(new URL(redis).port));
     closing.push(() => proxy.close());

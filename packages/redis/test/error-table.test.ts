@@ -19,26 +19,29 @@ const EXPECTED = [
 const ROWS = EXPECTED.flatMap(([kind, hint, codes]) => codes.split(' ').map((code) => ({ code, kind, hint })));
 
 describe('error replies', () => {
-  test.each(ROWS)('$code is $kind by its first word alone, with a hint', ({ code, kind, hint }) => {
-    for (const message of [`${code} canary text`, code]) {
-      const failure = classify(new Error(message));
-      expect(failure).toEqual({ kind, serviceCode: code, detail: expect.stringMatching(hint) });
-      expect(failure.detail).not.toContain('canary');
-    }
-  });
+  test.each(ROWS)(
+    'an error that begins with $code is classified as $kind, with a hint, whatever follows',
+    ({ code, kind, hint }) => {
+      for (const message of [`${code} canary text`, code]) {
+        const failure = classify(new Error(message));
+        expect(failure).toEqual({ kind, serviceCode: code, detail: expect.stringMatching(hint) });
+        expect(failure.detail).not.toContain('canary');
+      }
+    },
+  );
 
   test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE)).toEqual(ROWS.map(({ code }) => code));
   });
 
   test.each([['ERR unknown command'], ['something NOAUTH'], ['noauth x'], ['NOAUTHX y'], ['__proto__ x'], ['']])(
-    '%o is unavailable, never absent',
+    'the error %o is classified as unavailable',
     (message) => {
       expect(classify(new Error(message))).toEqual({ kind: 'unavailable', detail: 'the call failed' });
     },
   );
 
-  test('a call without an answer is unavailable, and the error names the reason', () => {
+  test('a call without an answer is reported as unavailable, and the error names the reason', () => {
     const detail = expect.stringMatching(/^the server cannot be reached: /);
     expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
   });

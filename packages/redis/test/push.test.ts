@@ -68,7 +68,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     await expect.poll(() => heard).toBe(3);
   });
 
-  test('all watchers share one connection, which closes with the last one', async () => {
+  test('all watchers share one connection, which closes with the last watcher', async () => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     let made = 0;
@@ -98,7 +98,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     expect([made, heard]).toEqual([2, 5]);
   });
 
-  test('a client that cannot be created or connected is retried later', async () => {
+  test('creating or connecting a client is retried later if it fails', async () => {
     let attempts = 0;
     const connect = (): RedisSubscriber => {
       attempts++;

@@ -72,7 +72,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await redisRing({ client: strings, key }).read()).toEqual({ document: 'x', revision });
   });
 
-  test('a client that is not connected is unavailable', async () => {
+  test('a call over a client that is not connected is reported as unavailable', async () => {
     const ring = redisRing({ client: createClient({ url }) });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -85,8 +85,8 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     ['a hash without a revision', ['HSET', '%', 'document', '{}']],
     ['a hash without a document', ['HSET', '%', 'revision', 'x']],
     ['a hash that claims to be absent', ['HSET', '%', 'document', '{}', 'revision', 'foreign']],
-    ['a revision that no write made', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
-  ])('%s at the key is corrupt, never absent (F9)', async (_, command) => {
+    ['a revision that no write could have made', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
+  ])('%s at the key is reported as corrupt, never as absent (F9)', async (_, command) => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(command.map((word) => (word === '%' ? key : word)));
@@ -103,14 +103,14 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(ring.write('late', { expected })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('a write with the revision of a foreign value replaces neither a ring nor an absent key', async () => {
+  test('a write with the revision of a foreign value conflicts if the key has a ring or is absent', async () => {
     const ring = redisRing({ client: await connected(), key: freshKey() });
     await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     await ring.write('x', { expected: undefined });
     await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('bytes that are not UTF-8 are corrupt (F9)', async () => {
+  test('bytes that are not UTF-8 are reported as corrupt (F9)', async () => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(['HSET', key, 'document', Buffer.from([0x7b, 0xff, 0x7d]), 'revision', 'x']);
@@ -133,7 +133,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect((await bytesOut()) - before).toBeLessThan(100_000);
   });
 
-  test('a replica is unavailable, because it may be behind (F9, F31)', async () => {
+  test('a replica is reported as unavailable, because it may be behind (F9, F31)', async () => {
     const primary = await server(['--repl-diskless-sync-delay', '0']);
     const replica = await server(['--replicaof', `127.0.0.1 ${primary.port}`]);
     const key = freshKey();
@@ -160,7 +160,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await ring.read()).toEqual({ document: 'x', revision });
   });
 
-  test('a missing or wrong password is denied, and no error shows a password from a URL', async () => {
+  test('a missing or wrong password is reported as denied, and no error shows a password from a URL', async () => {
     const { port } = await server(['--requirepass', 'right']);
     const wrong = `redis://:canary-password@127.0.0.1:${port}`;
     const anonymous = await connected(`redis://127.0.0.1:${port}`, { RESP: 2, disableClientInfo: true });
@@ -178,7 +178,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await right.read()).toBeUndefined();
   });
 
-  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
+  test('the permissions in the README are sufficient, and a call that lacks one of them is denied', async () => {
     const root = await connected();
     const key = freshKey();
     const rights = await rightsOfReadme();
@@ -244,7 +244,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
 });
 
 describe.skipIf(url === '')('redisSingleUse on Redis', () => {
-  test('one of 51 concurrent claims over several connections resolves to true', async () => {
+  test('exactly one of 51 concurrent claims over several connections resolves to true', async () => {
     const stores = [1, 2, 3].map(() => redisSingleUse({ url }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -290,7 +290,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
   });
 
-  test('the permissions of the README are enough', async () => {
+  test('the permissions in the README are sufficient', async () => {
     const root = await connected();
     const rights = await rightsOfReadme();
     await root.sendCommand(['ACL', 'SETUSER', 'claims', 'reset', ...rights('payments-claims', 'sealring').split(' ')]);

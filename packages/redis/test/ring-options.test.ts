@@ -21,7 +21,7 @@ describe('options', () => {
     [{ client, callTimeoutSeconds: 61 }, RangeError],
     [{ client, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ client, timeoutMs: 5 }, TypeError],
-  ])('%o is rejected by both stores, without showing a secret', (options, type) => {
+  ])('both stores reject %o without showing a secret', (options, type) => {
     for (const make of [redisRing, redisSingleUse]) {
       const attempt = () => Reflect.apply(make, undefined, [options]);
       expect(attempt).toThrow(type);
@@ -36,7 +36,7 @@ describe('options', () => {
     ['url', { url: 'http://127.0.0.1' }, /redis:\/\//],
     ['key', { client, key: '' }, /1 to 512/],
     ['client', {}, /or url/],
-  ])('a wrong %s is named with the expected value', (name, options, wanted) => {
+  ])('the error about a wrong %s names the option and the expected value', (name, options, wanted) => {
     expect(() => Reflect.apply(redisRing, undefined, [options])).toThrow(wanted);
     expect(() => Reflect.apply(redisRing, undefined, [options])).toThrow(name);
   });
@@ -45,7 +45,7 @@ describe('options', () => {
     [{ url: 'rediss://user:canary@127.0.0.1:7/3' }, 'rediss://127.0.0.1:7, key sealring:ring'],
     [{ client, key: 'k' }, 'redis key k'],
   ])(
-    'a ring of %j has its place without a secret, is closed before it connected, and is frozen',
+    'a ring with the options %j shows its place but no secret, is frozen, and can be closed before it connects',
     async (options, at) => {
       const ring = redisRing(options);
       expect(ring).toMatchObject({ kind: 'redis', location: at });
@@ -55,7 +55,7 @@ describe('options', () => {
     },
   );
 
-  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+  test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {
     const duplicate = (): never => expect.unreachable();
     const ring = redisRing({ client: { sendCommand: async () => expect.unreachable(), duplicate } });
     const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
@@ -124,7 +124,7 @@ test.each([
   [['replica'], 'unavailable', /^the server is a replica/, undefined],
   [['held', '7', 'r', Buffer.from([0xff])], 'corrupt', /^the key is not UTF-8/, 'r'],
   [['held', '7', 'r', ''], 'corrupt', /^the key is empty/, 'r'],
-])('the answer %j to a read is %s', async (answer, kind, detail, revision) => {
+])('the answer %j to a read is reported as %s', async (answer, kind, detail, revision) => {
   const read = redisRing({ client: { sendCommand: async () => answer } }).read();
   await expect(read).rejects.toMatchObject({ kind, detail: expect.stringMatching(detail), revision });
 });
@@ -140,13 +140,13 @@ describe('answers that no real server gives', () => {
     [['held', 7, 'x', 7]],
     [['done']],
     [{}],
-  ])('%o is an error, never absent and never written (F9)', async (answer) => {
+  ])('%o is reported as an error, never as an absent ring or a successful write (F9)', async (answer) => {
     const ring = redisRing({ client: { sendCommand: async () => answer } });
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject({ name: 'RingStoreError' });
   });
 
-  test.each([[undefined], ['QUEUED'], [1], [[]]])('%o claims nothing', async (answer) => {
+  test.each([[undefined], ['QUEUED'], [1], [[]]])('a claim rejects if the answer is %o', async (answer) => {
     const store = redisSingleUse({ client: { sendCommand: async () => answer } });
     await expect(store.claim('x', new Date(Date.now() + 1000))).rejects.toMatchObject({ kind: 'unavailable' });
   });

@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the object does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** For stored content that is not a document. */
+  /** The identity of stored content that is not a document. */
   readonly stored?: Identity | undefined;
 }
 
@@ -23,7 +23,7 @@ const BUSY = 'S3 cannot serve requests at the moment';
  * Maps an error code or exception name to its meaning.
  *
  * Sources: "Error responses" of the Amazon S3 API reference; "How to prevent object overwrites with conditional writes"
- * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).
+ * of the Amazon S3 user guide (409, 412, and 404 for an object that was deleted in the meantime).
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ...vendorError.awsErrorRows<Failure>({

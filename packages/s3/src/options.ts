@@ -11,15 +11,15 @@ export interface S3RingOptions {
   /** The object's key; 1 to 1 024 bytes of UTF-8, no part of it `.` or `..`. One per ring. Required. */
   readonly key: string;
   /**
-   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates an `S3Client`, with
-   * credentials and region from the AWS default chain (environment, shared configuration files, container or instance
-   * role).
+   * The client to call, with `maxAttempts: 1`; the store does not destroy it. Default: the store creates an `S3Client`,
+   * with credentials and region from the AWS default chain (environment, shared configuration files, container or
+   * instance role).
    */
   readonly client?: S3RingClient;
   /**
    * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
-   * require. Only without `client`. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` sets the
-   * endpoint itself. Default false.
+   * require. Cannot be combined with `client`. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`
+   * sets the endpoint itself. Default false.
    */
   readonly forcePathStyle?: boolean;
   /**
@@ -35,7 +35,7 @@ export interface S3RingOptions {
   readonly sseKmsKeyId?: string;
 }
 
-/** Validated options: a copy. */
+/** A copy of the validated options. */
 export interface Settings {
   readonly bucket: string;
   readonly key: string;
@@ -110,7 +110,7 @@ function keyOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
     throw option.rangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // A proxy may resolve them, and the key would then belong to another object.
+  // A proxy may resolve these parts, and the key would then name another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(`${OWNER}: no part of key may be . or .., got ${option.quote(key)}`);
   }

@@ -22,12 +22,12 @@ const WRITE_ID_BYTES = 16;
  *
  * A ring is created with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their
  * ETag. The revision is more than the ETag: it also contains a random id of the write, from the object's metadata, and
- * the version if the bucket keeps versions. A write that replaces a document compares the revisions first, so that the
- * same bytes written again have a different revision.
+ * the version if the bucket keeps versions. A write that replaces a document compares the revisions first, because the
+ * same bytes, written again, can have the same ETag.
  *
  * An object of 262 145 bytes or more is `too-large` and is not read. That error and the error for a `corrupt` object
  * contain the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey means that the ring is absent:
- * without the permission to list the bucket, S3 answers 403, which is `denied`. A write that ends as `unavailable` may
+ * without the permission to list the bucket, S3 answers 403, which is `denied`. A write that fails as `unavailable` may
  * have succeeded. The store's methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
  * for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
@@ -173,7 +173,7 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   const etag = vendorError.property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
   const version = vendorError.property(answer, 'VersionId');
-  // `null` is what S3 calls the version of an object without one, but only in the answer to a read.
+  // If an object has no version, S3 gives its version as `null`, but only in the answer to a read.
   const versionId = typeof version === 'string' && version !== 'null' ? version : '';
   // A document written by another tool has no id.
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
@@ -181,6 +181,6 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
 
 function refusal({ kind, detail, serviceCode, stored }: Failure): RingStoreError {
   const seen = { serviceCode, revision: stored?.revision };
-  // 412 or 409 to a call that had no condition, or that was not about an object.
+  // A conflict here is a 412 or 409 in answer to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

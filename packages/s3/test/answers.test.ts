@@ -23,20 +23,20 @@ describe('answers that the emulator never gives', () => {
   test.each([
     ['shorter than declared', { ETag: '"e"', Body: bodyOf(bytes), ContentLength: 7 }],
     ['longer than declared', { ETag: '"e"', Body: bodyOf(bytes), ContentLength: 5 }],
-    ['not of bytes', { ETag: '"e"', Body: bodyOf('abcdef'), ContentLength: 6 }],
-    ['of a type with no stream', { ETag: '"e"', Body: 'abcdef', ContentLength: 6 }],
+    ['text instead of bytes', { ETag: '"e"', Body: bodyOf('abcdef'), ContentLength: 6 }],
+    ['a string instead of a stream', { ETag: '"e"', Body: 'abcdef', ContentLength: 6 }],
     ['without an ETag', { Body: bodyOf(bytes), ContentLength: 6 }],
     ['missing', { ETag: '"e"', ContentLength: 6 }],
-    ['missing with everything else', {}],
-    ['of an answer that is text', 'answer'],
-    ['of no answer', undefined],
-  ])('a body that is %s is unavailable', async (_, answer) => {
+    ['missing, like all other members of the answer', {}],
+    ['missing because the answer is a string', 'answer'],
+    ['missing because there is no answer', undefined],
+  ])('a body that is %s is reported as unavailable', async (_, answer) => {
     const detail = expect.stringMatching(/^the (?:answer has no|body ended) /);
     const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined, detail };
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('a value that is not a document and has no ETag is rejected without a revision', async () => {
+  test('content that is not a document is reported as corrupt, without a revision if the answer has no ETag', async () => {
     const answer = { Body: bodyOf(Buffer.from([0xff])), ContentLength: 1 };
     const detail = 'the object is not UTF-8';
     await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', detail, revision: undefined });
@@ -57,7 +57,7 @@ describe('answers that the emulator never gives', () => {
   });
 
   test.each([[undefined], [null], ['answer'], [{}], [{ ETag: 7 }], [{ ETag: '' }]])(
-    'an answer of %j to a write is unavailable, because the write may have succeeded',
+    'an answer of %j to a write is reported as unavailable, because the write may have succeeded',
     async (answer) => {
       const written = ringWith(answer).write('x', { expected: undefined });
       await expect(written).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

@@ -53,7 +53,7 @@ test.each([
   expect(unparsed(body)).not.toHaveProperty('serviceCode');
 });
 
-test('a call without an answer is unavailable, and the error names the reason', () => {
+test('a call without an answer is reported as unavailable, and the error names the reason', () => {
   const detail = expect.stringMatching(/^S3 cannot be reached: /);
   expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
 });

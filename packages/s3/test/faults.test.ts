@@ -28,7 +28,7 @@ describe('the S3 SDK against a local server', () => {
     return s3Ring({ bucket: 'ring', key: 'k', client, callTimeoutSeconds });
   }
 
-  test('409 ConditionalRequestConflict to a write is a conflict, and is not retried', async () => {
+  test('409 ConditionalRequestConflict in answer to a write is a conflict, and the write is not retried', async () => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, 409, 'ConditionalRequestConflict'));
     await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     expect(stub.requests).toEqual(['PUT *']);
@@ -38,14 +38,17 @@ describe('the S3 SDK against a local server', () => {
     [409, 'ConditionalRequestConflict'],
     [412, 'PreconditionFailed'],
     [404, 'NoSuchKey'],
-  ])('%i %s to a replacing write is a conflict: the condition is sent after a read', async (status, code) => {
-    const { stub, ring } = await stubbed((request, response) =>
-      request.method === 'GET' ? sendObject(response, 'x') : sendError(response, status, code),
-    );
-    const expected = (await ring.read())?.revision;
-    await expect(ring.write('y', { expected })).rejects.toBeInstanceOf(RingConflictError);
-    expect(stub.requests).toEqual(['GET', 'GET', 'PUT "e"']);
-  });
+  ])(
+    '%i %s in answer to a replacing write is a conflict, and the condition is sent after a read',
+    async (status, code) => {
+      const { stub, ring } = await stubbed((request, response) =>
+        request.method === 'GET' ? sendObject(response, 'x') : sendError(response, status, code),
+      );
+      const expected = (await ring.read())?.revision;
+      await expect(ring.write('y', { expected })).rejects.toBeInstanceOf(RingConflictError);
+      expect(stub.requests).toEqual(['GET', 'GET', 'PUT "e"']);
+    },
+  );
 
   test('a write whose revision is already outdated is not sent', async () => {
     const { stub, ring } = await stubbed((_, response) => sendObject(response, 'x'));
@@ -66,7 +69,7 @@ describe('the S3 SDK against a local server', () => {
     ['a clock that is off', 403, 'RequestTimeTooSkewed', 'unavailable'],
     ['the wrong region', 301, 'PermanentRedirect', 'unavailable'],
     ['an unknown refusal', 403, 'Novelty', 'denied'],
-  ] as const)('%s is never absent (F9)', async (_, status, code, kind) => {
+  ] as const)('%s is never taken for an absent ring (F9)', async (_, status, code, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(stub.requests).toEqual(['GET']);
@@ -79,12 +82,12 @@ describe('the S3 SDK against a local server', () => {
     ['a 200 with an empty body and no ETag', 200, ''],
     ['a 200 with a page and no ETag', 200, '<html>welcome</html>'],
     ['a 204', 204, ''],
-  ])('%s, as a proxy sends it, is never absent (F9)', async (_, status, body) => {
+  ])('%s from a proxy is never taken for an absent ring (F9)', async (_, status, body) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end(body));
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
 
-  test('404 NoSuchKey is absent, and the date of every answer is reported, even of an error (F13)', async () => {
+  test('404 NoSuchKey means that the ring is absent, and the date of every answer is reported, even that of an error (F13)', async () => {
     const date = new Date('2026-11-21T10:00:00Z');
     const { ring } = await stubbed(({ method }, response) => {
       response.setHeader('date', date.toUTCString());
@@ -98,7 +101,7 @@ describe('the S3 SDK against a local server', () => {
     expect(dates).toEqual([date, date]);
   });
 
-  test('501 NotImplemented, from a service without conditional writes, is read-only', async () => {
+  test('501 NotImplemented from a service without conditional writes is reported as read-only', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 501, 'NotImplemented'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('read-only'));
   });
@@ -106,17 +109,24 @@ describe('the S3 SDK against a local server', () => {
   test.each([
     ['with', {}],
     ['without', { checksum: false }],
-  ])('a body %s a checksum is unavailable if it ends early', async (_, { checksum = true }: { checksum?: boolean }) => {
-    const { ring } = await stubbed((__, response) => {
-      const headers = { etag: '"e"', 'content-length': '100', ...(checksum && { 'x-amz-checksum-crc32': 'AAAAAA==' }) };
-      response.writeHead(200, headers);
-      response.write('half');
-      setTimeout(() => response.destroy(), 20);
-    });
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-  });
+  ])(
+    'a body %s a checksum is reported as unavailable if it ends early',
+    async (_, { checksum = true }: { checksum?: boolean }) => {
+      const { ring } = await stubbed((__, response) => {
+        const headers = {
+          etag: '"e"',
+          'content-length': '100',
+          ...(checksum && { 'x-amz-checksum-crc32': 'AAAAAA==' }),
+        };
+        response.writeHead(200, headers);
+        response.write('half');
+        setTimeout(() => response.destroy(), 20);
+      });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    },
+  );
 
-  test('a body whose checksum does not match is unavailable', async () => {
+  test('a body whose checksum does not match is reported as unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-amz-checksum-crc32': 'AAAAAA==' }));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
@@ -126,7 +136,7 @@ describe('the S3 SDK against a local server', () => {
     ['with a length and a checksum', { 'content-length': String(2 ** 30), 'x-amz-checksum-crc32': 'AAAAAA==' }],
     ['without a length', {}],
     ['with a checksum but without a length', { 'x-amz-checksum-crc32': 'AAAAAA==' }],
-  ])('a body over the limit %s is too large, and the connection is closed (F23)', async (_, headers) => {
+  ])('a body over the limit %s is reported as too large, and the connection is closed (F23)', async (_, headers) => {
     let sent = 0;
     const { stub, ring } = await stubbed((__, response) => {
       response.writeHead(200, { etag: '"e"', ...headers });
@@ -158,7 +168,7 @@ describe('the S3 SDK against a local server', () => {
         response.write('half');
       },
     ],
-  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
+  ])('a server that hangs %s is reported as unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await stub.allClosed();
@@ -173,7 +183,7 @@ describe('the S3 SDK against a local server', () => {
     await stub.allClosed();
   });
 
-  test('no error has text of the service or data of the client (F33)', async () => {
+  test('no error contains text from the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());

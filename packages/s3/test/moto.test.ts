@@ -118,7 +118,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     await expect(ring.write('c', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('a bucket that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
+  test('a missing bucket is reported by every call as unavailable, never as absent or a conflict (F9)', async () => {
     const ring = s3Ring({ bucket: freshName(), key: 'k', client });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -131,7 +131,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
     ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
   ] as const)(
-    'an object that is %s is corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
+    'an object that is %s is reported as corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
     async (_, Body, kind) => {
       const { bucket, key, ring } = await newRing();
       await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));

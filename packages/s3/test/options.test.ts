@@ -27,7 +27,7 @@ describe('options', () => {
     ['an owner as a number', { bucket, key, expectedBucketOwner: 111122223333 }],
     ['encryption as a boolean', { bucket, key, serverSideEncryption: true }],
     ['a KMS key that is not a string', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 7 }],
-  ])('%s is a TypeError that names the function', (_, options) => {
+  ])('%s causes a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(s3Ring, undefined, [options])).toThrow(TypeError);
     expect(() => Reflect.apply(s3Ring, undefined, [options])).toThrow(/^s3Ring: /);
   });
@@ -59,7 +59,7 @@ describe('options', () => {
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: ' alias/ring' }],
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 'alias/ring ' }],
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 'x'.repeat(2_049) }],
-  ])('a %s that S3 or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
+  ])('an invalid value of %s causes a RangeError that names the option: %j', (name, options) => {
     expect(() => s3Ring(untyped(options))).toThrow(RangeError);
     expect(() => s3Ring(untyped(options))).toThrow(name);
   });
@@ -93,7 +93,7 @@ describe('options', () => {
     ]);
   });
 
-  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+  test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {
     const ring = s3Ring({ bucket, key, client: { send: async () => expect.unreachable() } });
     const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
     for (const wrong of [call('read', { key }), call('write', 7, { expected: undefined })]) {
@@ -102,7 +102,7 @@ describe('options', () => {
     }
   });
 
-  test('inspect shows the kind, and nothing of the client (F21)', () => {
+  test('inspect shows the kind, but nothing of the client (F21)', () => {
     const credentials = { accessKeyId: 'AKCANARY', secretAccessKey: 'canary-secret' };
     const ring = s3Ring({ bucket, key, client: new S3Client({ region: 'eu-west-1', maxAttempts: 1, credentials }) });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|accessKey|config/i);

@@ -15,7 +15,7 @@ export interface VaultRequest {
 export interface VaultResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
-  /** At most 64 KiB of it are read. */
+  /** The content of the response; at most 64 KiB are read. */
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 

@@ -8,8 +8,8 @@ export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
 /**
- * Vault's refusals with status 400 differ only in their text. The texts are listed here, compared as a whole, and never
- * copied. Any other text is `unavailable`.
+ * Vault's refusals with status 400 differ only in their text. That text is compared with the patterns listed here, and
+ * is never copied. Any other text is `unavailable`.
  *
  * Sources: `sdk/helper/keysutil/policy.go` and `builtin/logical/transit` of HashiCorp Vault 1.13 and later and of
  * OpenBao 2; tested against OpenBao 2.7.2.
@@ -83,7 +83,7 @@ function refusalIn(body: string): ErrorRow | undefined {
   return found && { kind: found.kind, hint: found.hint };
 }
 
-/** Undefined for text that is not JSON, such as a gateway's answer. */
+/** The value of JSON text; undefined for text that is not JSON, such as a gateway's answer. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

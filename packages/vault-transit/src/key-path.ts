@@ -23,7 +23,10 @@ const KEY_PATH = new RegExp(`^(?<mount>${SEGMENTS})/keys/(?<name>${SEGMENT})$`);
 const KEY_ID = new RegExp(`^(?<path>.+):v(?<version>${VERSION})$`);
 const CIPHERTEXT = new RegExp(`^vault:v(?<version>${VERSION}):(?<body>[A-Za-z0-9+/]+={0,2})$`);
 
-/** AES-GCM's and ChaCha20-Poly1305's nonce (12 bytes), a data key (32) and a tag (16); no cipher of transit needs less. */
+/**
+ * The minimum length of a ciphertext of a data key: the nonce of AES-GCM or ChaCha20-Poly1305 (12 bytes), the data key
+ * (32) and the tag (16).
+ */
 const LEAST_CIPHERTEXT_BYTES = 60;
 
 /** @param namespace - Empty for the root namespace. */

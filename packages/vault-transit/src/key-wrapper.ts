@@ -113,7 +113,7 @@ class VaultTransitKeyWrapper implements KeyWrapper {
     this.#calls.close();
   }
 
-  /** One of the configured keys, or none: never a path from the wrapped key. */
+  /** Returns the configured key that `keyId` names, or undefined. The path of a call never comes from a wrapped key. */
   #find(keyId: string): VersionedKey | undefined {
     const { key, alsoUnwrap } = this.#settings;
     const recorded = parseKeyId(keyId);

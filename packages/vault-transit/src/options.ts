@@ -14,7 +14,7 @@ export interface VaultTransitKeyWrapperOptions {
   readonly namespace?: string | undefined;
   /** The token, or a function that returns one and is called for every request. Required unless `client` is set. */
   readonly token?: VaultToken | undefined;
-  /** The client that makes the requests; you own it. Default: the platform's `fetch`. */
+  /** The client that makes the requests; the wrapper does not close it. Default: the platform's `fetch`. */
   readonly client?: VaultClient | undefined;
   /**
    * Full paths of replaced transit keys whose wrapped keys may still be unwrapped, such as `team/transit/keys/old`; 0
@@ -32,7 +32,7 @@ export interface VaultTransitKeyWrapperOptions {
   readonly dangerouslyAllowHttp?: boolean | undefined;
 }
 
-/** Validated options: a frozen copy. */
+/** A frozen copy of the validated options. */
 export interface Settings {
   /** The address without a trailing slash. */
   readonly address: string;

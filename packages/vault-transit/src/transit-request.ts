@@ -4,7 +4,7 @@ import type { VaultResponse, VaultToken } from './client.ts';
 import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
 
-/** The longest answer that is read, in bytes. An answer of the transit engine has less than 1 KiB. */
+/** The longest answer that is read, in bytes. An answer of the transit engine is smaller than 1 KiB. */
 const MAX_ANSWER_BYTES = 65_536;
 
 const NO_TOKEN: ServiceFailure = Object.freeze({
@@ -12,7 +12,7 @@ const NO_TOKEN: ServiceFailure = Object.freeze({
   hint: 'the token function failed, or returned something other than 1 to 8192 visible ASCII characters',
 });
 
-/** Vault's answer with 200. */
+/** A successful answer from Vault. */
 export interface TransitAnswer {
   /** The answer's `data`, or undefined. */
   readonly data: unknown;
@@ -31,7 +31,7 @@ export async function request(
 ): Promise<Outcome<TransitAnswer, ServiceFailure>> {
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
-    // Vault Agent and Vault Proxy may require it, because a browser cannot be tricked into sending it.
+    // Vault Agent and Vault Proxy may require this header, because a browser cannot be tricked into sending it.
     'X-Vault-Request': 'true',
   };
   if (token !== undefined) {
@@ -51,7 +51,7 @@ export async function request(
   if (!isSuccess(response.status)) return { failure: classifyAnswer(response.status, text) };
   if (text === '') return corruptAnswer('the answer is empty: check that the mount is a transit engine');
   const answer = parseJson(text);
-  // A gateway without a backend may send this.
+  // A gateway without a backend may send text that is not JSON.
   if (answer === undefined) return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
   const date = response.headers.get('date');
   return {
@@ -70,7 +70,7 @@ async function currentToken(token: VaultToken): Promise<string | undefined> {
   }
 }
 
-/** Undefined for a body that is too long. Leaving the loop cancels the rest of the body. */
+/** The text of a body; undefined for a body that is too long. Leaving the loop cancels the rest of the body. */
 async function readText({ body }: VaultResponse): Promise<string | undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
@@ -85,7 +85,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-// This includes 204, with which a storage engine answers after it has stored the request.
+// Success includes 204, which a storage engine returns after it has stored the request.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
 }

@@ -51,7 +51,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
   });
   afterAll(() => proxy.close());
 
-  describe('adapter rule 4: an answer that fails a check is corrupt, and is not requested again', () => {
+  describe('adapter rule 4: checks of the answer', () => {
     const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
     const both: [string, (answer: PassingAnswer) => Partial<PassingAnswer>][] = [
       ['an empty body', () => ({ body: '' })],
@@ -75,10 +75,13 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
         'another version in the ciphertext',
         data((d) => ({ ...d, ciphertext: String(d['ciphertext']).replace('v1', 'v2') })),
       ],
-      ['another version beside it', data((d) => ({ ...d, key_version: 2 }))],
-      ['no version beside it', data(({ ciphertext }) => ({ ciphertext }))],
+      ['another version beside the ciphertext', data((d) => ({ ...d, key_version: 2 }))],
+      ['no version beside the ciphertext', data(({ ciphertext }) => ({ ciphertext }))],
       ['a truncated ciphertext', data((d) => ({ ...d, ciphertext: String(d['ciphertext']).slice(0, -8) }))],
-      ['a ciphertext without end', data((d) => ({ ...d, ciphertext: String(d['ciphertext']) + 'AAAA'.repeat(100) }))],
+      [
+        'a ciphertext that is too long',
+        data((d) => ({ ...d, ciphertext: String(d['ciphertext']) + 'AAAA'.repeat(100) })),
+      ],
       [
         'a ciphertext with another alphabet',
         data((d) => ({ ...d, ciphertext: `${String(d['ciphertext']).slice(0, -4)}-_--` })),
@@ -100,7 +103,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       ...ofUnwrap.map(([what, spoil]) => ({ what, call: 'unwrap', spoil, run: CALLS[1]?.[1] })),
     ];
     test.each(spoilt)(
-      'an answer with $what to $call is corrupt, and is not requested again',
+      'an answer to $call with $what is reported as corrupt, and no retry follows',
       async ({ spoil, call, run }) => {
         proxy.spoilAnswers(spoil);
         const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation: call } };
@@ -125,7 +128,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
     });
   });
 
-  describe('adapter rule 6: a wrapped key never chooses which key is called', () => {
+  describe('adapter rule 6: the KMS key of a call', () => {
     test.each([
       ['another provider', { provider: 'aws-kms' }],
       ['another key', { keyId: 'transit/keys/other:v1' }],
@@ -176,12 +179,12 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
     });
   });
 
-  describe('contract 4: wrong arguments cause a TypeError or RangeError', () => {
+  describe('contract 4: wrong arguments', () => {
     test.each<[string, (w: Wrapper) => Promise<unknown>, typeof TypeError | typeof RangeError]>([
       ['a data key of 31 bytes', (w) => w.wrap(sampleKey().subarray(1), { context }), RangeError],
       ['no options', (w) => w.wrap(sampleKey(), Object(undefined)), TypeError],
       ['a wrapped key that is text', (w) => w.unwrap(Object('blob'), { context }), TypeError],
-    ])('%s is rejected, and no request is made', async (_, run, type) => {
+    ])('%s is rejected with a TypeError or RangeError, and no request is made', async (_, run, type) => {
       await expect(run(setUp())).rejects.toThrow(type);
       expect(proxy.requests).toEqual([]);
     });
@@ -194,7 +197,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
     });
   });
 
-  describe('adapter rule 3: only transient failures are retried', () => {
+  describe('adapter rule 3: retries', () => {
     test.each([
       ['a 503 with an HTML body', { status: 503, body: '<html>' }, 'unavailable', 2],
       ['a 500', { status: 500, body: '{"errors":["internal error"]}' }, 'unavailable', 2],
@@ -215,7 +218,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
     });
 
     test.each([undefined, '200', Number.NaN, 0, 1000])(
-      'a client that answers with status %j is unavailable',
+      'an answer with the status %j is reported as unavailable',
       async (status) => {
         const client = { fetch: async () => ({ status: status as number, headers: new Headers(), body: null }) };
         await expect(setUp({ client }).unwrap(made, { context })).rejects.toMatchObject({
@@ -225,7 +228,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       },
     );
 
-    test('an answer that is not UTF-8, at its end or within, is unavailable', async () => {
+    test('an answer with invalid UTF-8, within it or at its end, is reported as unavailable', async () => {
       const good = Buffer.from(
         JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') }, x: '' }),
       );
@@ -240,7 +243,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       }
     });
 
-    test('an answer of exactly 64 KiB is read, also in chunks that divide its characters', async () => {
+    test('an answer of exactly 64 KiB is read, even in chunks that split its characters', async () => {
       const text = JSON.stringify({
         data: { plaintext: Buffer.from(sampleKey()).toString('base64') },
         x: 'é'.repeat(8),
@@ -254,7 +257,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       expect(await setUp({ client }).unwrap(made, { context })).toEqual(sampleKey());
     });
 
-    test('an answer whose body is not bytes, and so has no length, is unavailable', async () => {
+    test('an answer whose body is not bytes, and so has no length, is reported as unavailable', async () => {
       const text = JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') } });
       const other: unknown = Uint8Array.from(Buffer.from(text)).buffer;
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -275,7 +278,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       for (const piece of pieces) expect(piece).toEqual(new Uint8Array(piece.length));
     });
 
-    test('a warning that associated_data is ignored is noticed among others, which have no effect', async () => {
+    test('a warning that associated_data is ignored is recognized among other warnings, which have no effect', async () => {
       const warn = (...warnings: unknown[]): void =>
         proxy.spoilAnswers(({ body }) => ({ body: JSON.stringify({ ...JSON.parse(body), warnings }) }));
       warn('something else', 7);
@@ -311,27 +314,30 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
     });
   });
 
-  describe('redirects are not followed', () => {
-    test.each([301, 302, 303, 307, 308])('a %i is unavailable, and the token is not sent elsewhere', async (status) => {
-      const elsewhere = await startSpoilingProxy(openbao.address);
-      for (const [, run] of CALLS) {
-        proxy.spoilAnswers(() => ({
-          status,
-          headers: { Location: `${elsewhere.address}/v1/transit/decrypt/${name}` },
-        }));
-        await expect(run(setUp({ maxAttempts: 1 }), made)).rejects.toMatchObject({
-          kind: 'unavailable',
-          summary: { status, hint: expect.stringContaining('standby') },
-        });
-      }
-      expect(elsewhere.requests).toEqual([]);
-      await elsewhere.close();
-    });
+  describe('redirects', () => {
+    test.each([301, 302, 303, 307, 308])(
+      'a redirect with status %i is reported as unavailable, and the token is not sent elsewhere',
+      async (status) => {
+        const elsewhere = await startSpoilingProxy(openbao.address);
+        for (const [, run] of CALLS) {
+          proxy.spoilAnswers(() => ({
+            status,
+            headers: { Location: `${elsewhere.address}/v1/transit/decrypt/${name}` },
+          }));
+          await expect(run(setUp({ maxAttempts: 1 }), made)).rejects.toMatchObject({
+            kind: 'unavailable',
+            summary: { status, hint: expect.stringContaining('standby') },
+          });
+        }
+        expect(elsewhere.requests).toEqual([]);
+        await elsewhere.close();
+      },
+    );
   });
 
-  describe('every call ends (F29)', () => {
+  describe('the end of every call (F29)', () => {
     test.each(CALLS)(
-      '%s: a Vault that hangs before or during its answer is unavailable, and its connection is closed',
+      '%s: a Vault that hangs before or during its answer is reported as unavailable, and its connection is closed',
       async (_, run) => {
         for (const where of ['before', 'inBody'] as const) {
           const before = proxy.abandoned;
@@ -345,14 +351,17 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       },
     );
 
-    test.each(CALLS)('%s: a connection that is reset before or during an answer is unavailable', async (_, run) => {
-      for (const where of ['before', 'inBody'] as const) {
-        proxy.reset(where);
-        await expect(run(setUp(), made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
-      }
-    });
+    test.each(CALLS)(
+      '%s: a connection that is reset before or during an answer makes the call unavailable after a retry',
+      async (_, run) => {
+        for (const where of ['before', 'inBody'] as const) {
+          proxy.reset(where);
+          await expect(run(setUp(), made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
+        }
+      },
+    );
 
-    test('a port where nothing listens is unavailable, with its code', async () => {
+    test('a port where nothing listens is reported as unavailable, with the code of the error', async () => {
       const gone = await startSpoilingProxy('');
       await gone.close();
       await expect(setUp({ address: gone.address }).unwrap(made, { context })).rejects.toMatchObject({
@@ -361,7 +370,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       });
     });
 
-    test('a server without TLS at an https address is unavailable', async () => {
+    test('a server without TLS at an https address is reported as unavailable', async () => {
       const address = proxy.address.replace('http:', 'https:');
       await expect(setUp({ address }).unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     });
@@ -391,7 +400,7 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       server.close();
     });
 
-    test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+    test.each(CALLS)('contract 5: %s: an abort ends a call immediately, without a retry', async (_, run) => {
       proxy.hang();
       const controller = new AbortController();
       const { signal } = controller;

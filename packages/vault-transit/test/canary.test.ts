@@ -43,10 +43,10 @@ function wrapper(options: object = {}): KeyWrapper {
   return vaultTransitKeyWrapper({ address: server.address, keyId: 'payments', token: TOKEN, ...limits, ...options });
 }
 
-describe('no error contains the data key or the token, even if an answer or another error does (F33)', () => {
+describe('the data key and the token in errors (F33)', () => {
   const statuses = [200, 204, 307, 400, 401, 403, 404, 405, 412, 413, 429, 472, 500, 501, 502, 503];
   test.each(CALLS.flatMap(([call, run]) => statuses.map((status) => ({ call, run, status }))))(
-    'no error of $call has the key or the token after a status $status whose body and headers repeat them',
+    'no error of $call contains the data key or the token after a status $status whose body and headers repeat them',
     async ({ run, status }) => {
       const headers = { 'X-Echo': TOKEN, Location: `${server.address}/${TOKEN}`, Date: TOKEN };
       for (const body of [
@@ -68,7 +68,7 @@ describe('no error contains the data key or the token, even if an answer or anot
     ],
     ['a data key as a list', { plaintext: [...CANARY], ciphertext: [...CANARY] }],
     ['a data key in hex', { plaintext: Buffer.from(CANARY).toString('hex'), key_version: [...CANARY] }],
-  ])('no error of any call has the key or the token after %s', async (_, data) => {
+  ])('no error of any call contains the data key or the token after %s', async (_, data) => {
     for (const [, run] of CALLS) {
       for (const body of [JSON.stringify({ data }), JSON.stringify({ data }).slice(0, -2)]) {
         server.answer({ status: 200, headers: {}, body });
@@ -78,7 +78,7 @@ describe('no error contains the data key or the token, even if an answer or anot
   });
 
   test.each(CALLS)(
-    'no error of %s has the key or the token if the client rejects with its whole request',
+    'no error of %s contains the data key or the token if the client rejects with its whole request',
     async (_, run) => {
       const rejection = (): Error =>
         Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
@@ -109,7 +109,7 @@ describe('no error contains the data key or the token, even if an answer or anot
     },
   );
 
-  test.each(CALLS)('no error of %s has the token if the token function throws the token', async (_, run) => {
+  test.each(CALLS)('no error of %s contains the token if the token function throws it', async (_, run) => {
     const token = (): never => {
       throw new Error(TOKEN, { cause: TOKEN });
     };
@@ -117,13 +117,16 @@ describe('no error contains the data key or the token, even if an answer or anot
     expect(await leaksOf(wrapper({ token: () => `${TOKEN}\n` }), run)).toEqual([]);
   });
 
-  test.each(CALLS)('no error of %s has the key or the token if no answer comes before the deadline', async (_, run) => {
-    server.hang();
-    expect(await leaksOf(wrapper({ callTimeoutSeconds: 0.02 }), run)).toEqual([]);
-    server.restore();
-  });
+  test.each(CALLS)(
+    'no error of %s contains the data key or the token if no answer arrives before the deadline',
+    async (_, run) => {
+      server.hang();
+      expect(await leaksOf(wrapper({ callTimeoutSeconds: 0.02 }), run)).toEqual([]);
+      server.restore();
+    },
+  );
 
-  test('wrong arguments are not shown', async () => {
+  test('no error repeats a wrong argument', async () => {
     const keyWrapper = wrapper();
     const text = Buffer.from(CANARY).toString('hex');
     for (const call of [

@@ -17,7 +17,7 @@ async function setUp(): Promise<VaultTransitCodecOptions> {
 }
 
 describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
-  test('unseals what another instance on the same ring and transit key sealed', async () => {
+  test('unseals tokens of another instance that shares its ring and transit key', async () => {
     const options = await setUp();
     await using first = await createVaultTransitCodec(options);
     await using second = await createVaultTransitCodec(options);

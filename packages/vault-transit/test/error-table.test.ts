@@ -30,8 +30,8 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['denied', 'message decryption not supported for key type hmac'],
 ];
 
-describe('a 400 from Vault is classified by the listed texts', () => {
-  test.each(TEXTS)('a 400 is %s for the text: %s', (kind, text) => {
+describe('classification of a 400 from Vault by its text', () => {
+  test.each(TEXTS)('a 400 is classified as %s by the text: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
   });
@@ -62,7 +62,7 @@ describe('a 400 from Vault is classified by the listed texts', () => {
     },
   );
 
-  test('any other text is unavailable, and is not copied into the error', () => {
+  test('any other text is classified as unavailable, and is not copied into the error', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (body) => {
         const failure = classifyAnswer(400, body);
@@ -72,7 +72,7 @@ describe('a 400 from Vault is classified by the listed texts', () => {
   });
 });
 
-describe('adapter rule 2: any other failure is classified by its status', () => {
+describe('adapter rule 2: classification of any other failure by its status', () => {
   test.each([
     [401, 'denied'],
     [403, 'denied'],
@@ -93,7 +93,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [502, 'unavailable'],
     [503, 'unavailable'],
     [504, 'unavailable'],
-  ])('an answer with status %i and an HTML page as its body is %s', (status, kind) => {
+  ])('an answer with status %i and an HTML page as its body is classified as %s', (status, kind) => {
     expect(classifyAnswer(status, '<html>')).toMatchObject({ kind, status });
   });
 
@@ -106,7 +106,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [405, /transit engine/],
     [501, /not initialized/],
     [503, /sealed/],
-  ])('status %i has a hint that names what to check', (status, hint) => {
+  ])('status %i has a hint about its likely cause', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
   });
 
@@ -115,14 +115,14 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
   });
 
   test.each([0, 99, 600, 1000, Number.NaN, '403', undefined, null])(
-    'a status of %j is unavailable, and not shown',
+    'a status of %j is classified as unavailable, and is not shown',
     (status) => {
       expect(classifyAnswer(status, '')).toEqual({ kind: 'unavailable', status: undefined });
     },
   );
 });
 
-describe('a request without an answer is unavailable', () => {
+describe('requests without an answer', () => {
   test.each(['ECONNREFUSED', 'UND_ERR_SOCKET', 'DEPTH_ZERO_SELF_SIGNED_CERT'])(
     '%s is reported as the code, whether the error or its cause has it',
     (code) => {
@@ -153,11 +153,11 @@ describe('a request without an answer is unavailable', () => {
     ['a string', 'ECONNREFUSED'],
     ['an error', new Error('x')],
     ['an unknown code', { code: 'ENOTHING' }],
-    ['a code of every object', { code: 'constructor' }],
-    ['a code of every prototype', { code: '__proto__' }],
+    ['the name of a member of every object as the code', { code: 'constructor' }],
+    ['__proto__ as the code', { code: '__proto__' }],
     ['a getter that throws', thrower],
     ['a proxy that throws', proxy],
-  ])('%s is unavailable without a code', (_, error) => {
+  ])('%s is classified as unavailable, without a code', (_, error) => {
     expect(classify(error)).toEqual({ kind: 'unavailable' });
   });
 });

@@ -25,7 +25,7 @@ afterAll(() => proxy.close());
 
 describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   test.each(['aes256-gcm96', 'aes128-gcm96', 'chacha20-poly1305', 'xchacha20-poly1305'])(
-    'contract 1: %s: unwrap returns what was wrapped, and the key path and version are recorded',
+    'contract 1: with a key of type %s, unwrap returns the wrapped data key, and the key path and version are recorded',
     async (type) => {
       const name = await newKey({ type });
       const keyWrapper = wrapperFor(name);
@@ -105,7 +105,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     for (const made of wraps) expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('a wrap relabelled as another version, in both places, is rejected by Vault', async () => {
+  test('a wrap relabelled with another version, in its keyId and its ciphertext, is rejected by Vault', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -120,7 +120,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('a version below min_decryption_version, or trimmed, is disabled; later ones still unwrap (F10)', async () => {
+  test('a version that is below min_decryption_version or trimmed is reported as disabled, and later ones still unwrap (F10)', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('a soft-deleted key is disabled, a deleted one not-found, and one created again under its name corrupt (F10)', async () => {
+  test('a soft-deleted key is reported as disabled, a deleted one as not-found, and a new one under the same name as corrupt (F10)', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -155,7 +155,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   });
 
   test.each(['rsa-2048', 'ed25519', 'ecdsa-p256'])(
-    'a key of type %s is denied, and the hint names the right types',
+    'a key of type %s is reported as denied, and the hint names the right types',
     async (type) => {
       const made = await wrapperFor(await newKey()).wrap(sampleKey(), { context });
       const name = await newKey({ type });
@@ -170,7 +170,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   );
 
   test.each([{ derived: true }, { derived: true, convergent_encryption: true }])(
-    'a key created with %o is denied, and the hint names the setting',
+    'a key created with %o is reported as denied, and the hint names the setting',
     async (options) => {
       const made = await wrapperFor(await newKey()).wrap(sampleKey(), { context });
       const name = await newKey(options);
@@ -184,7 +184,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     },
   );
 
-  test('a mount or a namespace that does not exist is not-found', async () => {
+  test('a mount or a namespace that does not exist is reported as not-found', async () => {
     for (const options of [{ mount: 'nothing' }, { namespace: 'nowhere' }]) {
       await expect(wrapperFor('any', options).wrap(sampleKey(), { context })).rejects.toMatchObject({
         kind: 'not-found',
@@ -193,7 +193,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     }
   });
 
-  test('a call to the kv engine, which stores what it is sent, fails as corrupt, with a hint', async () => {
+  test('a call to the kv engine, which stores every request, is reported as corrupt, with a hint', async () => {
     const mount = `kv-${randomUUID()}`;
     await operate('POST', `sys/mounts/${mount}`, { type: 'kv' });
     await expect(wrapperFor('any', { mount }).wrap(sampleKey(), { context })).rejects.toMatchObject({
@@ -224,7 +224,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(wrapperFor(name).keyId).toBe(wrapperFor(name, { address: proxy.address }).keyId);
   });
 
-  test('a wrap by a mount in a nested namespace names that namespace, and no other one unwraps it', async () => {
+  test('a wrap by a mount in a nested namespace names that namespace, and no other namespace unwraps the wrap', async () => {
     const team = `team-${randomUUID().slice(0, 8)}`;
     await operate('POST', `sys/namespaces/${team}`);
     await operate('POST', `${team}/sys/namespaces/sub`);
@@ -245,7 +245,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await retired.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
+  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
     const [first, second] = [await newKey(), await newKey()];
     const old = await wrapperFor(first).wrap(sampleKey(), { context });
     const keyWrapper = wrapperFor(second, { alsoUnwrap: [`transit/keys/${first}`] });

@@ -37,7 +37,7 @@ describe('options', () => {
     ['callTimeoutSeconds as text', { ...good, callTimeoutSeconds: '5' }, 'callTimeoutSeconds'],
     ['maxAttempts as text', { ...good, maxAttempts: '3' }, 'maxAttempts'],
     ['dangerouslyAllowHttp as text', { ...good, dangerouslyAllowHttp: 'yes' }, 'dangerouslyAllowHttp'],
-  ])('%s is a TypeError that names it', (_, options, name) => {
+  ])('%s causes a TypeError that names the option', (_, options, name) => {
     const error = errorOf(options);
     expect(error).toBeInstanceOf(TypeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
@@ -76,7 +76,7 @@ describe('options', () => {
     ['callTimeoutSeconds', { callTimeoutSeconds: 0 }],
     ['maxAttempts', { maxAttempts: 0 }],
     ['maxAttempts', { maxAttempts: 11 }],
-  ])('a %s outside its bounds is a RangeError that names it: %j', (name, change) => {
+  ])('an invalid value of %s causes a RangeError that names the option: %j', (name, change) => {
     const error = errorOf({ ...good, ...change });
     expect(error).toBeInstanceOf(RangeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
@@ -98,12 +98,12 @@ describe('options', () => {
     expect(vaultTransitKeyWrapper({ ...good, address, dangerouslyAllowHttp: true }).provider).toBe('vault-transit');
   });
 
-  test('mount and namespace may end with a slash, as Vault prints them, and mean the same', () => {
+  test('a slash at the end of mount or namespace, as Vault prints them, is ignored', () => {
     const keyWrapper = vaultTransitKeyWrapper({ ...good, namespace: 'team/sub/', mount: 'deep/transit/' });
     expect(keyWrapper.keyId).toBe('team/sub/deep/transit/keys/payments');
   });
 
-  test('requests are POSTs to the address and its path, with the token if there is one, and no redirects', async () => {
+  test('requests are POSTs to the address and its path, contain the token if there is one, and follow no redirects', async () => {
     const seen: unknown[] = [];
     const client = {
       fetch(url: string, { method, headers, redirect }: { method: string; headers: object; redirect: string }) {
@@ -139,7 +139,7 @@ describe('options', () => {
     expect(keyWrapper.owns?.(wrapOf('transit/keys/other'))).toBe(false);
   });
 
-  test('inspect shows provider, key and capabilities, and no token (F21)', () => {
+  test('inspect shows the provider, the key and the capabilities, but no token (F21)', () => {
     for (const token of [good.token, () => good.token]) {
       const keyWrapper = vaultTransitKeyWrapper({ ...good, token });
       expect(inspect(keyWrapper, { depth: Infinity, showHidden: true, getters: true })).not.toMatch(/canary|token/i);

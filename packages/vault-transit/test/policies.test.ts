@@ -53,7 +53,7 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
     expect(kinds).toEqual({ wrap: 'works', unwrap: 'works', [call]: 'denied' });
   });
 
-  test('permissions on another key do not apply to this one', async () => {
+  test('permissions on another key do not apply to the configured key', async () => {
     const other = await newKey();
     const keyWrapper = await wrapperWith(MEMBER.map((operation) => rightTo(operation, other)));
     await expect(keyWrapper.wrap(sampleKey(), { context })).rejects.toMatchObject({ kind: 'denied' });

@@ -19,7 +19,7 @@ function post(signal?: AbortSignal): Promise<Response> {
 }
 
 describe('the proxy that injects faults', () => {
-  test('passes requests and answers unchanged, and records the requests', async () => {
+  test('passes on requests and answers unchanged, and records the requests', async () => {
     const answer = await post();
     expect([answer.status, await answer.text()]).toEqual([400, '{"a":1}']);
     expect(answer.headers.get('date')).toBe('Thu, 01 Jan 2026 00:00:00 GMT');
@@ -39,7 +39,7 @@ describe('the proxy that injects faults', () => {
     expect(behind.requests[1]?.body).toBe('asked');
   });
 
-  test('answers by itself', async () => {
+  test('answers a request itself instead of passing it on', async () => {
     proxy.answer({ status: 204 });
     expect((await post()).status).toBe(204);
     expect(behind.requests).toEqual([]);

@@ -34,7 +34,7 @@ function tokenPath({ contenders, costs }: TokenPathReport): readonly string[] {
       ['contender', 'what it is'],
       contenders.map(({ name, note }) => [safe(name), safe(note)]),
     ),
-    `The first four columns of numbers are multiples of ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few operations were timed; the limit then uses the p99, which is the smaller number. The column “collecting” is the share of its own time that a contender spends on garbage collection. The column “token” is the size of a token in characters; for the bare cipher, it is in bytes.`,
+    `The first four columns of numbers are multiples of ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few operations were timed; the limit then uses the p99, which is the smaller number. The column “collecting” shows the share of its own time that a contender spends on garbage collection. The column “token” shows the size of a token in characters, or in bytes for the bare cipher.`,
     ...sizes.flatMap((bytes) => OPERATIONS.map((operation) => sizeTable(costs, bytes, operation))),
   ];
 }
@@ -82,7 +82,7 @@ function fleetCosts({ perMemberDay, perMillionTokens, herd }: FleetCostsReport):
   const calls = (kind: 'kms' | 'store', of: Pick<typeof perMemberDay, 'formula' | 'simulated'>): readonly string[] =>
     [of.formula[kind], of.simulated[kind]].map(numberShown);
   return [
-    `Calculated with the formula, and counted by the simulator with ${members} members over ${days} days in which ${numberShown(100 * lossShare)} % of all calls are lost:`,
+    `The table shows the calls as calculated with the formula, and as counted by the simulator with ${members} members over ${days} days in which ${numberShown(100 * lossShare)} % of all calls are lost:`,
     table(
       ['calls', 'KMS, formula', 'KMS, simulated', 'store, formula', 'store, simulated'],
       [
@@ -115,7 +115,7 @@ function growth({ opening, rings, memory }: GrowthReport): readonly string[] {
         ...[firstTimesWarm, nextTimesWarm, bareTimesWarm, nextTimesBare].map((one) => estimateShown(one)),
       ]),
     ),
-    'Rings by number of keys, as a multiple of the smallest ring:',
+    'Cost by number of keys in the ring, as a multiple of the cost with the smallest ring:',
     table(
       ['keys', 'seal', 'unseal'],
       rings.map(({ keys, sealTimesSmallest, unsealTimesSmallest }) => [
@@ -140,7 +140,7 @@ function steadiness({ rate, conditions }: SteadinessReport): readonly string[] {
     `${one.counts.refused} of ${one.counts.hostile}`,
   ]);
   return [
-    `The load is ${rate} valid requests a second. The row “quiet” compares each quiet phase with its quiet neighbours, which shows the effect of chance. A dash means that there were too few phases for bounds.`,
+    `The load is ${rate} valid requests a second. The row “quiet” compares each quiet phase with its quiet neighbours, which shows the effect of chance. A dash means that there were too few phases to compute bounds.`,
     table(
       [
         'condition',

@@ -11,7 +11,7 @@ const NOT_MEASURED = '**not measured**';
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
-    'This page compares the cost of a token with that of alternatives to Sealring and of the cipher alone, and shows what the keys of a fleet cost. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. `npm run bench` writes this page and its pictures from the results to which the page links.',
+    'This page compares the cost of a token in Sealring with its cost in alternatives and with the cost of the cipher alone, and shows what the keys of a fleet cost. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. `npm run bench -- all` writes this page and its pictures from the results to which the page links.',
     '## Limits',
     summary(kept),
     notMet(kept),
@@ -29,14 +29,14 @@ export function pageOf(kept: KeptParts): string {
 
 const HOW = `- Contenders take turns within one run, and the result of each turn is divided by that of a neighbouring turn in the same round, because a busy machine affects neighbouring turns alike.
 - A number with a range is the median of all rounds, with the bounds of a 95 % confidence interval that is computed from the order of the values alone.
-- A limit is an upper bound, unless the criterion says "at least" or "more than". The printed number decides. If a value was measured too rarely, its limit is not met.
+- A limit is an upper bound, unless the criterion says "at least" or "more than". The printed number is the one that is compared with the limit. If a value was measured too few times, its limit counts as not met.
 - The results contain the measured times, so that you can check the ratios. All numbers apply only to the machine on which they were measured.`;
 
 const REPEAT = `\`\`\`sh
 npm run bench -- all
 \`\`\`
 
-The command measures one part after the other, and writes the results, this page and its pictures. Run nothing else in the meantime. \`npm run bench -- all --only growth\` measures one part again and keeps the results of the others; \`npm run bench -- report\` writes the page from the existing results. Exit code 1 means that a limit is not met, or that a part could not be measured. The part "Instructions" needs valgrind; without valgrind, it is left out.`;
+The command measures one part after another, and writes the results, this page and its pictures. Run nothing else in the meantime. \`npm run bench -- all --only growth\` measures only that part again, and keeps the results of the others; \`npm run bench -- report\` writes the page from the existing results. Exit code 1 means that a limit is not met, or that a part could not be measured. The part "Instructions" needs valgrind; without valgrind, it is left out.`;
 
 function summary(kept: KeptParts): string {
   const rows = PART_NAMES.map((name) => {
@@ -91,15 +91,15 @@ function section(kept: KeptParts, name: PartName): string {
 
 const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'token-path':
-    'All contenders seal and unseal the same payloads. Each contender has its own process, which works only during its turns; for asynchronous contenders, the time until the result is available counts. Two contenders serve as a reference: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
+    'All contenders seal and unseal the same payloads. Each contender has its own process, which works only during its turns; for asynchronous contenders, the measured time ends when the result is available. Two contenders serve as references: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
   boundary:
-    'The official client makes a call of two rounds over a socket to a server of the SDK, alternately with and without the boundary, which seals and checks `requestState`.',
+    'The official client makes a two-round call over a socket to a server built with the SDK, alternately with and without the boundary, which seals and checks `requestState`.',
   'fleet-costs':
     'This part counts the calls to the KMS and to the store that are caused by tokens, by one member in a day, by one start, and by many starts at once.',
   growth:
-    "This part measures rings with more keys, tokens from more processes, and the heap over many tokens. Each other process has its own salt, so the first token from each process requires the derivation of a key. A *warm unseal* uses a salt that was in use a moment before. To compare a *next* unseal with the bare cipher, its time as a multiple of a warm unseal is divided by the time of the bare cipher with as many keys, as a multiple of its time with one key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested garbage collection.",
+    "This part measures rings with more keys, tokens from more processes, and the heap over many tokens. Each other process has its own salt, so the *first* token from each process requires the derivation of a key, and the *next* one does not. A *warm unseal* uses a salt that was in use a moment before. For the comparison with the bare cipher, the time of unsealing a next token, as a multiple of a warm unseal, is divided by the time of the bare cipher with as many keys, as a multiple of the time of the cipher with one key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested garbage collection.",
   steadiness:
-    'A server with an emulated AWS KMS and a local Redis gets requests at a fixed rate. Each request is sent when it is due, whatever happened to earlier requests, and its latency is measured from that time. Each disturbance comes between two quiet phases.',
+    'A server with an emulated AWS KMS and a local Redis receives requests at a fixed rate. Each request is sent when it is due, whatever happened to earlier requests, and its latency is measured from that time. Each disturbance comes between two quiet phases.',
   instructions:
     'This part counts the machine instructions and the bytes on the heap of one operation, and compares them with the committed baseline. Noise does not affect these counts.',
 };
@@ -108,9 +108,9 @@ const PICTURES: Readonly<Record<PartName, readonly (readonly [file: string, word
   'token-path': [
     [
       'benchmark-leads.svg',
-      'What sealing and unsealing cost with each contender, as a multiple of Sealring, on a logarithmic scale',
+      'The cost of sealing and unsealing with each contender, as a multiple of the cost with Sealring, on a logarithmic scale',
     ],
-    ['benchmark-sizes.svg', 'What each contender costs at each payload size, as a multiple of Sealring'],
+    ['benchmark-sizes.svg', 'The cost with each contender at each payload size, as a multiple of Sealring'],
   ],
   boundary: [],
   'fleet-costs': [],

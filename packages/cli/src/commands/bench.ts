@@ -28,9 +28,9 @@ export function addBenchCommand(program: Command): void {
     .description('Measures how long seal and unseal take on this machine.')
     .option('--bytes <n>', 'bytes of state, 0 to 1 000 000', numberIn(0, 1_000_000, 'whole number'), 1_024)
     .addOption(new Option('--format <format>', 'token format').choices(['sealring', 'python']).default('sealring'))
-    .option('--hedge', 'use the option hedge of createKmsCodec')
+    .option('--hedge', 'use the hedge option of createKmsCodec')
     .option('--rounds <n>', 'calls per operation, 100 to 1 000 000', numberIn(100, 1_000_000, 'whole number'), 2_000)
-    .option('--json', 'print JSON, also for a failure')
+    .option('--json', 'print JSON, even on failure')
     .addHelpText('after', EXAMPLE)
     .action(async ({ json = false, hedge = false, ...options }: BenchCommandOptions) => {
       const measured = await measure({ hedge, ...options });

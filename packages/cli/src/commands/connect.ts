@@ -3,7 +3,7 @@ import { open } from '../ring/open.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { Settings } from '../settings/settings.ts';
 
-/** Loads the configuration, uses it, and closes it. */
+/** Loads the configuration, passes it to `work`, and closes it. */
 export async function withSettings<T>(file: string | undefined, work: (settings: Settings) => Promise<T>): Promise<T> {
   const settings = await loadSettings(file);
   try {
@@ -13,7 +13,7 @@ export async function withSettings<T>(file: string | undefined, work: (settings:
   }
 }
 
-/** Starts a codec on an existing ring, uses it, and closes it. @throws {Failure | UsageError} */
+/** Starts a codec on an existing ring, passes it to `work`, and closes it. @throws {Failure | UsageError} */
 export async function withRing<T>(
   file: string | undefined,
   role: 'member' | 'reader',

@@ -38,8 +38,8 @@ export function addDashboardCommand(program: Command): void {
     program
       .command('dashboard')
       .summary('serve a page with the ring, rates and members')
-      .description('Serves a page with the ring over time, rates, rejected tokens and members.')
-      .option('--scrape <url>', 'metrics of a member; can be repeated', member, [])
+      .description('Serves a page that shows the ring over time, rates, rejected tokens and members.')
+      .option('--scrape <url>', 'metrics URL of a member; can be repeated', member, [])
       .addOption(portOption())
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option(
@@ -69,9 +69,9 @@ export function addDashboardCommand(program: Command): void {
 
 const WARNING =
   'WARNING: everyone who can reach this address can read the page: it has no password and no encryption. Prefer ' +
-  '127.0.0.1 and a tunnel, "ssh -L".';
+  '127.0.0.1 with a tunnel ("ssh -L").';
 
-/** An error of the operating system becomes a failure; any other error is returned unchanged. */
+/** Converts an error of the operating system to a failure; returns any other error unchanged. */
 function listenFailure(error: unknown, where: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error)) return error;
   return new Failure('cannot-listen', `cannot listen on ${where}: ${String(Reflect.get(error, 'code'))}`);
@@ -88,7 +88,7 @@ async function reportOf(codec: KmsCodec, config: SealringConfig, revocations: Re
   return { ring: visibleLine(ring), store, at, keys, sealingKey, nextRotation, trouble, problems };
 }
 
-/** @returns why the ring could not be read. */
+/** Reads the ring again. @returns the reason why that failed; undefined if it did not. */
 async function refreshed(codec: KmsCodec): Promise<string | undefined> {
   try {
     await codec.refresh();

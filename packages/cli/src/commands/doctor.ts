@@ -52,7 +52,7 @@ export function addDoctorCommand(program: Command): void {
     program
       .command('doctor')
       .summary('find out what is wrong and how to fix it')
-      .description('Checks everything that a server needs to work on the ring.')
+      .description('Checks everything that a server needs in order to use the ring.')
       .addOption(
         new Option(
           '--role <role>',
@@ -71,7 +71,7 @@ export function addDoctorCommand(program: Command): void {
     });
 }
 
-/** A KMS that fails while the configuration is loaded is a finding like any other. */
+/** Runs the doctor. A failure of the KMS or the store while the configuration is loaded becomes a finding. */
 async function examined(file: string | undefined, role: DoctorCommandOptions['role']): Promise<PrintedReport> {
   try {
     return await withSettings(file, async ({ config, origin }) => {

@@ -13,11 +13,11 @@ const EXAMPLE = `
 Writes the ring document as it is stored: data keys that the KMS key wraps,
 times and revocations. It is useless without permission to unwrap. The command
 first unwraps all keys, to check that "import" can use the file. It creates the
-file with mode 0600 and overwrites nothing; - is standard output.
+file with mode 0600, and never overwrites a file; - means standard output.
 
---plain writes the secrets of one wire in plaintext instead, for servers that
-leave Sealring. Anyone who has that file can make and read tokens of that wire
-until the last key has expired: docs/guides/export-and-import.md.
+--plain instead writes the secrets of one wire in plaintext, for servers that
+stop using Sealring. Anyone who has that file can make and read tokens of that
+wire until the last key has expired; see docs/guides/export-and-import.md.
 
 Example:
   $ npx sealring init --local
@@ -33,11 +33,11 @@ export function addExportCommand(program: Command): void {
   addCommonOptions(
     program
       .command('export')
-      .summary('write the ring, wrapped, to a file')
+      .summary('write the ring to a file, with its keys wrapped')
       .description('Writes the ring document to a new file.')
       .argument('<file>', 'new file, or - for standard output')
       .addOption(new Option('--plain <wire>', 'write the secrets of this wire, IN PLAINTEXT').choices([...WIRES]))
-      .option('--they-leave-the-kms', 'required with --plain: the KMS no longer protects the secrets'),
+      .option('--they-leave-the-kms', 'required with --plain, because the KMS no longer protects the secrets'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (file: string, { config, json = false, plain, theyLeaveTheKms = false }: ExportOptions) => {

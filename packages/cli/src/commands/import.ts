@@ -74,7 +74,7 @@ async function carried(target: SealringConfig, from: string): Promise<string> {
     const [mine, theirs] = [ringNameOf(target), ringNameOf(source.config)];
     if (mine !== theirs) {
       throw new UsageError(
-        `the ring name is "${theirs}" in ${from} and "${mine}" here: every key is bound to it, so the two must match`,
+        `the ring name is "${theirs}" in ${from} and "${mine}" here: every key is bound to its ring name, so the names must match`,
       );
     }
     return await withWrapsOf(target, source.config, await documentOf(source.config));
@@ -112,7 +112,7 @@ function documentIn(file: string): string {
 function warn(isCarried: boolean): void {
   process.stderr.write(
     isCarried
-      ? 'WARNING: two stores now have this ring. Rotate and revoke in neither until no server uses the old one; then delete the old ring.\n'
-      : 'WARNING: the file lacks keys and revocations that are newer than it. Revoke again what was revoked since then.\n',
+      ? 'WARNING: two stores now have this ring. Do not rotate or revoke keys in either until no server uses the old one; then delete the old ring.\n'
+      : 'WARNING: the file does not contain newer keys and revocations. Revoke again every key that was revoked after the export.\n',
   );
 }

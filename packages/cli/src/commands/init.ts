@@ -33,7 +33,7 @@ export function addInitCommand(program: Command): void {
       .command('init')
       .summary('create the ring')
       .description('Creates the ring, unless it exists.')
-      .option('--local', 'for development: a key and a ring in files'),
+      .option('--local', 'for development: keep the key and the ring in files'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, local = false }: InitOptions) => {

@@ -26,7 +26,7 @@ export function addInspectCommand(program: Command): void {
       .command('inspect')
       .summary('show the key of a token')
       .description('Shows the format of a token, its key and the state of the key, but never the content of the token.')
-      .argument('[token]', 'the token (default, or -: standard input)'),
+      .argument('[token]', 'the token; if omitted or -, it is read from standard input'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (given: string | undefined, { config: file, json = false }: CommonOptions) => {
@@ -58,9 +58,9 @@ function inspected(read: () => TokenFacts): TokenFacts {
   try {
     return read();
   } catch (error) {
-    // The message does not repeat the input, because it can be another secret that was pasted by mistake.
+    // The message does not repeat the input, because the input can be another secret that was pasted by mistake.
     if (isInvalidToken(error)) {
-      throw new Failure('not-a-token', 'the input is not a token: it has none of the formats of a ring');
+      throw new Failure('not-a-token', 'the input is not a token: it has none of the token formats of a ring');
     }
     throw error;
   }

@@ -16,18 +16,18 @@ a ring whose servers are frozen or scaled to zero. It serves no requests, and
 runs until SIGTERM or Ctrl-C. It prints one line for each rotation, revocation,
 repair and problem; with --json, one object per line.
 
-/livez and /readyz of --health-port answer the probes of an orchestrator. In a
+/livez and /readyz on --health-port answer the probes of an orchestrator. In a
 container, add --host 0.0.0.0.
 
---once does what is due and exits, for a cron job that runs at least once an
-hour with the default policy. It does not create a ring: run "sealring init"
-first. It cannot repair a ring that the store lost, and does not look for a new
-version of the KMS key.
+--once does the work that is due and exits. Use it in a cron job, which must run
+at least once an hour with the default policy. It does not create a ring: run
+"sealring init" first. It cannot repair a ring that the store lost, and does not
+look for a new version of the KMS key.
 
 Exit codes:
   0  stopped; --once: done, a key seals, and nothing needs attention
-  1  the KMS or the store prevented the start; --once: also if it rejected the
-     work, no key seals, something needs attention, or SIGTERM came first
+  1  the KMS or the store prevented the start; --once: also if either rejected
+     the work, no key seals, something needs attention, or SIGTERM came first
   2  wrong command line or configuration
 
 Example:
@@ -45,15 +45,15 @@ export function addKeeperCommand(program: Command): void {
   addCommonOptions(
     program
       .command('keeper')
-      .summary('keep the ring while no server is running')
+      .summary('maintain the ring while no server is running')
       .description('Runs a member that rotates and repairs the ring, and serves no requests.')
-      .option('--once', 'do what is due, then exit')
+      .option('--once', 'do the work that is due, then exit')
       .option(
         '--health-port <number>',
-        'port of /livez and /readyz (default: none)',
+        'port for /livez and /readyz (default: none)',
         numberIn(0, 65_535, 'whole number'),
       )
-      .option('--host <address>', 'address of --health-port (default: 127.0.0.1)'),
+      .option('--host <address>', 'address to listen on with --health-port (default: 127.0.0.1)'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, once = false, healthPort, host }: KeeperCommandOptions) => {

@@ -29,7 +29,7 @@ export default {
 export function writeLocalSetup(): readonly string[] {
   const existing = [...CONFIG_FILES, ...Object.values(LOCAL_FILES)].find((file) => existsSync(file));
   if (existing !== undefined) throw new UsageError(`${existing} already exists: nothing was written`);
-  // Exclusive: does not follow a link that was created in the meantime.
+  // The flag wx does not follow a link that was created in the meantime.
   writeFileSync(LOCAL_FILES.key, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
   writeFileSync(LOCAL_FILES.config, CONFIG, { flag: 'wx' });
   return [`wrote ${LOCAL_FILES.key} (mode 0600: a secret, for development only)`, `wrote ${LOCAL_FILES.config}`];

@@ -9,7 +9,7 @@ export interface MeasureOptions {
   readonly rounds: number;
 }
 
-/** How long one operation blocks the event loop, microseconds. */
+/** How long one operation blocks the event loop, in microseconds. */
 interface Timing {
   readonly median: number;
   readonly p99: number;
@@ -22,7 +22,7 @@ export interface Measurement {
   readonly unseal: Timing;
 }
 
-/** Rounds that are not measured, until the compiler has optimized the code. */
+/** Unmeasured rounds at the start, in which the compiler optimizes the code. */
 const WARM_UP_ROUNDS = 500;
 
 /** Seals and unseals a token alternately, and measures each call. */

@@ -12,11 +12,11 @@ export interface CommonOptions {
 export function addCommonOptions(command: Command): Command {
   return command
     .option('--config <file>', 'configuration file: .js, .mjs, .ts or .mts')
-    .option('--json', 'print JSON, also for a failure')
+    .option('--json', 'print JSON, even on failure')
     .option('--no-color', 'print no colours, like NO_COLOR=1');
 }
 
-/** `--port` of a command that serves. */
+/** The option `--port`, for a command that runs a server. */
 export function portOption(): Option {
   return new Option('--port <number>', 'port').argParser(numberIn(0, 65_535, 'whole number')).default(0, 'a free port');
 }

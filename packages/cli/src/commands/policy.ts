@@ -13,12 +13,12 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Calculates the outages that servers tolerate, how soon every server has read a
 revocation, the number of keys, and the calls to the KMS and the store. The
-policy comes from the configuration file, if there is one, changed by --set.
-Calls no KMS and no store.
+policy comes from the configuration file, if there is one, and --set changes it.
+Does not call the KMS or the store.
 
 Exit codes: 0 done; 2 for a policy that servers would reject.
 
-Example, five servers whose keys rotate every week:
+Example for five servers whose keys rotate every week:
   $ npx sealring policy --servers 5 --set rotateEverySeconds=604800
 `;
 

@@ -18,8 +18,8 @@ about two dozen calls that take effect: probe a test server, or a call without
 effects. Access tokens are read from SEALRING_PROBE_TOKEN and, for another user,
 SEALRING_PROBE_OTHER_TOKEN.
 
-Exit codes: 0 no hole found; 1 a hole, with --strict a check that was not made,
-or a server that cannot be probed; 2 wrong command line.
+Exit codes: 0 no hole found; 1 a hole, a server that cannot be probed or, with
+--strict, a check that was not made; 2 wrong command line.
 
 Example, with a lifetime of two seconds on the test server:
   $ npx sealring probe http://127.0.0.1:3000/mcp --tool refund \\
@@ -64,9 +64,9 @@ export function addProbeCommand(program: Command): void {
     )
     .option('--other-resource <uri>', 'resource for which a state must be refused')
     .option('--answers <json>', 'inputResponses of the second round (default: agree)', jsonObject)
-    .option('--lifetime <seconds>', 'wait this long, and check that the state expired', numberIn(0, 86_400, 'number'))
+    .option('--lifetime <seconds>', 'check that a state has expired after this time', numberIn(0, 86_400, 'number'))
     .option('--strict', 'also exit with 1 if a check was not made')
-    .option('--json', 'print JSON, also for a failure')
+    .option('--json', 'print JSON, even on failure')
     .option('--no-color', 'print no colours, like NO_COLOR=1')
     .addHelpText('after', EXAMPLE)
     .action(async (url: URL, options: ProbeOptions) => {

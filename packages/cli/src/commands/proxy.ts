@@ -25,7 +25,7 @@ A state is bound to the user. Choose how the proxy finds out who the user is:
                               valid only with the same access token.
   --no-principal              the server has no users.
 
-/livez and /readyz of --health-port answer the probes of an orchestrator. On
+/livez and /readyz on --health-port answer the probes of an orchestrator. On
 SIGTERM, the proxy waits up to --grace seconds for requests in progress to end.
 Requires the package @sealring/mcp.
 
@@ -57,10 +57,18 @@ export function addProxyCommand(program: Command): void {
   addCommonOptions(
     program
       .command('proxy')
-      .summary('protect an MCP server of any language')
-      .description('Protects the requestState of the MCP server behind it.')
-      .requiredOption('--upstream <url>', 'server to protect, such as http://127.0.0.1:8000; without a path', origin)
-      .requiredOption('--audience <name>', 'service that the tokens are for: one name for each service', nonEmpty)
+      .summary('protect an MCP server written in any language')
+      .description('Runs a proxy that protects the requestState of the MCP server behind it.')
+      .requiredOption(
+        '--upstream <url>',
+        'URL of the server to protect, without a path, such as http://127.0.0.1:8000',
+        origin,
+      )
+      .requiredOption(
+        '--audience <name>',
+        'name of the service that the tokens are for; different for each service',
+        nonEmpty,
+      )
       .option('--principal-header <name>', 'bind states to this header, which a gateway sets', headerName)
       .option('--principal-authorization', 'bind states to the Authorization header')
       .option('--no-principal', 'bind states to no user')
@@ -71,7 +79,7 @@ export function addProxyCommand(program: Command): void {
         'accepted host name; can be repeated (default: any; on a loopback --host, localhost and addresses)',
         (name: string, names: readonly string[] | undefined) => [...(names ?? []), name],
       )
-      .option('--health-port <number>', 'port of /livez and /readyz (default: none)', port)
+      .option('--health-port <number>', 'port for /livez and /readyz (default: none)', port)
       .option('--ttl <seconds>', 'lifetime of a token', numberIn(1, 365 * DAY), 600)
       .option('--max-request-bytes <n>', 'largest JSON request', numberIn(1, 2 ** 30, 'whole number'), 4_194_304)
       .option('--response-timeout <seconds>', 'longest wait for an answer to begin', numberIn(1, DAY), 120)
@@ -141,7 +149,7 @@ function origin(text: string): URL {
   }
   if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('It must have no password.');
   if (url.href !== `${url.origin}/`) {
-    throw new InvalidArgumentError('It must end after the port: paths of requests are passed on.');
+    throw new InvalidArgumentError('It must end after the port: the proxy appends the path of each request.');
   }
   return url;
 }

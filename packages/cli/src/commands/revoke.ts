@@ -22,14 +22,14 @@ import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Every server rejects the tokens of a revoked key, permanently. The same write
+Every server permanently rejects the tokens of a revoked key. The same write
 publishes a successor that seals at once. If the KMS does not answer or the ring
 is full, the key is revoked without a successor, and members publish one as soon
 as they can.
 
-<key> is what "status", "inspect", an event, a span or the dashboard shows; the
-id in a token and the fingerprint in the metric also work. Put a key that begins
-with "-" after "--".
+<key> is the name that "status", "inspect", an event, a span or the dashboard
+shows; the id in a token and the fingerprint in the metric also work. Put a key
+that begins with "-" after "--".
 
 On a terminal the command asks before it revokes. Anywhere else it requires
 --yes. --dry-run lists the keys and changes nothing.
@@ -45,7 +45,7 @@ clock of the server that created them may have been fast.
 Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted;
 2 wrong command line or configuration.
 
-Example, revoke every key:
+Example that revokes every key:
   $ npx sealring init --local
   $ npx sealring revoke --all --yes
 `;
@@ -70,7 +70,7 @@ export function addRevokeCommand(program: Command): void {
       .option('--before <time>', 'revoke every key created before this time, such as 2026-11-21T20:00:00Z')
       .option('--all', 'revoke every key')
       .option('--dry-run', 'list the keys, and change nothing')
-      .option('-y, --yes', 'do not ask')
+      .option('-y, --yes', 'do not ask for confirmation')
       .option('--no-wait', 'do not wait until every server has read the revocation'),
   )
     .addHelpText('after', EXAMPLE)
@@ -114,13 +114,13 @@ function namesOf(keys: readonly KeyHealth[]): readonly string[] {
   return keys.map(({ id }) => keyName(id));
 }
 
-/** `no key`, `1 key: A` or `2 keys: A, B`, with `more` before the colon. */
+/** The number and the names of keys: `no key`, `1 key: A` or `2 keys: A, B`. `more` is inserted before the colon. */
 function listOf(names: readonly string[], more = ''): string {
   if (names.length === 0) return `no key${more}`;
   return `${names.length === 1 ? '1 key' : `${names.length} keys`}${more}: ${names.join(', ')}`;
 }
 
-/** A reader writes nothing. */
+/** Determines, as a reader, which keys would be revoked. A reader writes nothing. */
 async function affectedKeys(config: SealringConfig, target: RevocationTarget): Promise<readonly KeyHealth[]> {
   const codec = await open(config, READER);
   try {
@@ -139,7 +139,7 @@ function printAffected(keys: readonly KeyHealth[], config: SealringConfig, json:
 
 async function ask(keys: readonly KeyHealth[], config: SealringConfig): Promise<void> {
   const list = listOf(namesOf(keys), ` of ring "${visibleLine(ringNameOf(config))}"`);
-  const question = `Revoke ${list}\nEvery server rejects their tokens, permanently. Type yes to revoke: `;
+  const question = `Revoke ${list}\nEvery server will permanently reject their tokens. Type yes to revoke: `;
   if (!(await confirm(question))) throw new Failure('not-confirmed', 'not confirmed: nothing was revoked');
 }
 
@@ -165,7 +165,7 @@ async function waitUntilKept(
   }
 }
 
-/** Not on a terminal: how often a line is printed, after the first two seconds. */
+/** The interval between lines where standard error is not a terminal, after the first two seconds. */
 const REPEAT_MS = 15_000;
 const SILENT_MS = 2_000;
 
@@ -183,7 +183,9 @@ class KeepProgressLine {
     if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;
     this.#nextMs = performance.now() + REPEAT_MS;
     const bar = this.#line.isInPlace ? `${progressBar(keptSeconds / waitSeconds)} ` : '';
-    this.#line.update(`${bar}revoked; waiting until the store has kept it: ${keptSeconds} of ${waitSeconds} s`);
+    this.#line.update(
+      `${bar}revoked; waiting until the store has kept the revocation: ${keptSeconds} of ${waitSeconds} s`,
+    );
   }
 
   clear(): void {
@@ -192,7 +194,7 @@ class KeepProgressLine {
 }
 
 /**
- * Whether a server that starts on this document treats the keys as revoked. The pin of this process does not count,
+ * Whether a server that starts with this document treats the keys as revoked. The pin of this process does not count,
  * because other servers have no pin.
  */
 async function areRevokedIn(document: string, config: SealringConfig, keys: readonly KeyHealth[]): Promise<boolean> {

@@ -14,7 +14,7 @@ server has had time to read it: after 75 minutes by default or, with
 --emergency, after 11 minutes, when every server that can reach the ring has
 read it. Tokens of the other keys stay valid.
 
-After a leak, run "revoke" instead: docs/guides/incidents.md.
+After a leak, run "revoke" instead; see docs/guides/incidents.md.
 
 Example:
   $ npx sealring init --local

@@ -27,7 +27,7 @@ Exit codes, for probes:
   2  wrong command line or configuration
   3  a key seals, but something needs attention: a problem of the ring,
      a late rotation, or a --member that is not ok
---watch ends with 0.
+With --watch, the exit code is 0.
 
 Example:
   $ npx sealring init --local
@@ -72,7 +72,7 @@ export function addStatusCommand(program: Command): void {
         const stop = stopSignal();
         while (await waits(every * 1_000, stop)) {
           const note = await refreshed(codec);
-          // On a terminal the note is part of what is redrawn.
+          // On a terminal, the note is redrawn with the report.
           const isRedrawn = process.stdout.isTTY && !json;
           if (note !== undefined && !isRedrawn) process.stderr.write(note);
           await show(isRedrawn ? note : undefined);
@@ -86,7 +86,7 @@ function exitCodeOf({ condition }: RingStatus, members: readonly MemberHealth[])
   return condition === 'ok' && members.every(isWell) ? EXIT_CODE.done : EXIT_CODE.attention;
 }
 
-/** Reads the ring. A store or a KMS that fails does not end the watch. @returns a note about the failure. */
+/** Reads the ring. A failure of the store or the KMS does not end the watch. @returns a note about the failure. */
 async function refreshed(codec: KmsCodec): Promise<string | undefined> {
   try {
     await attempt('reading the ring', () => codec.refresh());

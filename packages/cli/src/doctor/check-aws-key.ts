@@ -18,8 +18,8 @@ interface KmsSdk {
 const REGION = /^arn:aws[a-z-]*:kms:([a-z0-9-]+):/;
 
 /**
- * Gets the state and the rotation of the key from AWS, with the default credential chain. Servers do not need these
- * permissions and should not have them, so a denial is not an error.
+ * Gets the state and the rotation status of the key from AWS, with the default credential chain. Servers do not need
+ * these permissions and should not have them, so a denial is not an error.
  */
 export async function checkAwsKey({ keyId }: KeyWrapper, signal: AbortSignal): Promise<readonly Finding[]> {
   const sdk = await loadPackageOf('@sealring/aws-kms', '@aws-sdk/client-kms');
@@ -64,7 +64,7 @@ async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Find
     return error(
       'kms-state',
       `aws-kms: the key is in state ${state} (key ${keyId})`,
-      'Bring the key to the Enabled state.',
+      'Bring the key into the Enabled state.',
     );
   }
   if (isOther(usage, 'ENCRYPT_DECRYPT') || isOther(spec, 'SYMMETRIC_DEFAULT')) {
@@ -77,7 +77,7 @@ async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Find
   return ok('kms-state', `aws-kms: the key is enabled (key ${keyId})`);
 }
 
-/** A value that is missing is not an error: the doctor also tries to use the key. */
+/** Whether there is a value other than `wanted`. A missing value is accepted: the doctor also tries to use the key. */
 function isOther(value: unknown, wanted: string): boolean {
   return typeof value === 'string' && value !== '' && value !== wanted;
 }
@@ -110,6 +110,6 @@ function unchecked(what: string, permission: string, why: string): Finding {
   return info(
     `kms-${what}`,
     `aws-kms: the ${what} of the key was not checked (${why})`,
-    `Servers do not need ${permission}. To check it, run the doctor with credentials that have it.`,
+    `Servers do not need ${permission}. To make this check, run the doctor with credentials that have this permission.`,
   );
 }

@@ -17,7 +17,7 @@ import { type CurrentVersion, checkVersion, isOwn, refusedVersions, UnwrapRecord
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
-/** The longest time that the doctor's own codec may take to start, seconds. */
+/** The longest time that the doctor's own codec may take to start, in seconds. */
 const START_SECONDS = 10;
 
 /** Checks the ring document: its name, its authenticity, its wraps, and the states of its keys. */
@@ -90,7 +90,7 @@ function ended(ring: RingDocument): Finding {
   return error(
     'ring-ended',
     `every key of the ring has expired or was revoked (${ring.entries.length} in the document): nothing seals or unseals`,
-    'A running member publishes a new key within minutes. If members run but none publishes one, run the doctor on one of their machines: the cause is the clock, the KMS or the store.',
+    'A running member publishes a new key within minutes. If members are running but none publishes a key, run the doctor on one of their machines: the cause is the clock, the KMS or the store.',
   );
 }
 
@@ -109,7 +109,7 @@ function checkLive(
   ];
 }
 
-/** Starts as a reader does: unwraps every live key, and checks that they vouch for each other. */
+/** Starts as a reader does: unwraps every live key, and checks that the keys vouch for each other. */
 async function open(
   config: SealringConfig,
   recorder: UnwrapRecorder,
@@ -132,7 +132,7 @@ async function open(
   return { health };
 }
 
-/** Keys and revocations of the document that the codec ignores, and the problems that it reports. */
+/** The findings for keys and revocations in the document that the codec ignores, and for problems that it reports. */
 function checkEntries(
   { acceptKeysCreatedAfter }: SealringConfig,
   ring: RingDocument,
@@ -202,13 +202,13 @@ function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[]
       return error(
         'ring-foreign-key',
         `the ring is wrapped by ${foreign.join(', ')}, which is not configured here`,
-        'Configure that KMS key (as keyId, or in alsoUnwrap beside a new keyId), or create a ring with another name.',
+        'Configure that KMS key (as keyId, or in alsoUnwrap along with a new keyId), or create a ring with another name.',
       );
     }
     return error(
       'ring-wrap-corrupt',
       `a key of the ring cannot be unwrapped: ${failure.hint ?? failure.code ?? 'the wrapped key or its times were changed'}`,
-      'Running members overwrite the ring. If none runs, restore an older version. Find out who changed the key: ring name, times and wrapped key are bound together.',
+      'Running members overwrite the ring. If none is running, restore an older version. Find out who changed the key: its ring name, its times and the wrapped key are bound together.',
     );
   });
 }
@@ -222,7 +222,7 @@ function foreignKeys(config: SealringConfig, unexpired: readonly RingEntry[]): r
   return [...new Set(foreign.flatMap(({ wraps }) => wraps.map(({ provider, keyId }) => `${provider} ${keyId}`)))];
 }
 
-/** Every key wrapper should have wrapped every live key: otherwise it cannot replace the others in an outage. */
+/** Checks that every key wrapper has wrapped every live key: otherwise, it cannot replace the others in an outage. */
 function checkWraps(config: SealringConfig, live: readonly RingEntry[]): readonly Finding[] {
   return keyWrappersOf(config).flatMap((wrapper) => {
     const missing = live.filter(({ wraps }) => !wraps.some((wrap) => isOwn(wrapper, wrap))).length;
@@ -231,7 +231,7 @@ function checkWraps(config: SealringConfig, live: readonly RingEntry[]): readonl
       warning(
         'ring-missing-wraps',
         `${missing} of ${live.length} live keys are not wrapped by ${wrapper.provider} ${wrapper.keyId}`,
-        'Members add the missing wraps when they next publish a key. To do it now, run sealring rotate once every server has this key wrapper.',
+        'Members add the missing wraps when they next publish a key. To add them now, run sealring rotate once every server has this key wrapper.',
       ),
     ];
   });
@@ -241,7 +241,7 @@ function keyIdFor(config: SealringConfig, provider: string): string {
   return keyWrappersOf(config).find((wrapper) => wrapper.provider === provider)?.keyId ?? '';
 }
 
-/** Whether the successor of the newest key is late. */
+/** Checks whether the successor of the newest key is late. */
 function checkRotation(newest: RingEntry, times: ResolvedPolicy, nowMs: number): Finding {
   const { state, detail } = rotationOf(newest, times, nowMs);
   if (state === 'due-later') return ok('rotation', detail);

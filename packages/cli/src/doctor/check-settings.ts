@@ -4,7 +4,7 @@ import { policyOf } from '../ring/policy.ts';
 import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
 import { error, type Finding, ok } from './finding.ts';
 
-/** Checks options and policy as core does. */
+/** Checks the options and the policy as core does. */
 export async function checkSettings(config: SealringConfig): Promise<readonly Finding[]> {
   const invalid = rejectionOfPolicy(config);
   if (invalid !== undefined) {
@@ -18,7 +18,7 @@ export async function checkSettings(config: SealringConfig): Promise<readonly Fi
   }
   const rejection = await rejectionOfOptions(codecOptionsOf(config));
   if (rejection === undefined) return [ok('policy', 'the options and the policy are valid')];
-  return [error('options', rejection, 'Correct the named option: servers would not start with it.')];
+  return [error('options', rejection, 'Correct the named option: servers would not start with these options.')];
 }
 
 function rejectionOfPolicy(config: SealringConfig): string | undefined {

@@ -16,13 +16,13 @@ interface SingleUseCheck {
   readonly signal: AbortSignal;
 }
 
-/** The findings, and what was written. */
+/** The findings, and a description of each write. */
 export interface SingleUseFindings {
   readonly findings: readonly Finding[];
   readonly wrote: readonly string[];
 }
 
-/** Checks the margin of a store of redeemed tokens, and that it accepts the claim of a random id once, but not twice. */
+/** Checks the margin of a store of redeemed tokens, and whether it accepts the claim of a random id only once. */
 export async function checkSingleUse(store: SingleUseStore, check: SingleUseCheck): Promise<SingleUseFindings> {
   const margin = marginOf(store, check.clockSkewSeconds);
   const id = randomBytes(32).toString('base64url');
@@ -31,7 +31,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   try {
     for (const expected of [true, false]) {
       const won = await within(check.signal, store.claim(id, until));
-      if (won) wrote.push('a claim of a random id in the single-use store, which expires by itself');
+      if (won) wrote.push('a claim of a random id, which expires by itself, in the single-use store');
       if (won !== expected) return { findings: [...margin, unusable(won)], wrote: wrote.slice(0, 1) };
     }
   } catch (thrown) {
@@ -90,7 +90,11 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
         'Grant the permission under "Least privilege" in the README of the store: it is separate from the permissions on the ring.',
       );
     case 'corrupt':
-      return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
+      return error(
+        'single-use-corrupt',
+        what,
+        'Run the migration of @sealring/postgres, or configure another place for the claims.',
+      );
     case 'too-large':
       return error('single-use-too-large', what, 'Give the claims a separate table, without local indexes.');
     case 'read-only':
@@ -98,7 +102,7 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
   }
 }
 
-/** @throws the signal's reason if the signal is aborted first. Needed because a claim takes no signal. */
+/** Waits for a claim until the signal is aborted, because a claim takes no signal. @throws the signal's reason. */
 function within<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

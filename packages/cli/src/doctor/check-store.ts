@@ -54,7 +54,7 @@ export async function checkWritePermission(ring: RingStore, document: string, ca
   );
 }
 
-/** Tests a complete compare-and-swap in the place of the probe, and empties that place. */
+/** Tests a complete compare-and-swap at the location of the probe, and empties that location. */
 export async function checkProbe(
   probe: SealringProbe,
   call: Call,
@@ -66,14 +66,14 @@ export async function checkProbe(
     if ((await ring.read(call)) !== undefined) {
       const taken = error(
         'probe-taken',
-        `the place of the probe is not empty (${ring.kind})`,
-        'Nothing was written. Configure an unused place for the probe.',
+        `the location of the probe is not empty (${ring.kind})`,
+        'Nothing was written. Configure an unused location for the probe.',
       );
       return { finding: taken, wrote };
     }
     finding = await swaps(ring, call, wrote);
   } catch (thrown) {
-    finding = storeFinding(ring, thrown, `${writePermission(ring.kind)}, also for the place of the probe`);
+    finding = storeFinding(ring, thrown, `${writePermission(ring.kind)}, also at the location of the probe`);
   }
   if (wrote.length === 0) return { finding, wrote };
   try {
@@ -84,7 +84,7 @@ export async function checkProbe(
     finding = error(
       'probe-left',
       `the probe could not be removed (${name})`,
-      'Delete what is in the place of the probe.',
+      'Delete the content at the location of the probe.',
     );
   }
   return { finding, wrote };
@@ -92,7 +92,7 @@ export async function checkProbe(
 
 async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Finding> {
   const first = await ring.write('sealring doctor 1', { ...call, expected: undefined });
-  wrote.push(`a document of 17 bytes to the place of the probe (${ring.kind})`);
+  wrote.push(`a document of 17 bytes to the location of the probe (${ring.kind})`);
   const second = await ring.write('sealring doctor 2', { ...call, expected: first.revision });
   wrote.push('another document in its place');
   for (const [expected, what] of [
@@ -115,7 +115,7 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
       'Read from the primary, and not through a cache.',
     );
   }
-  return ok('store-swap', `compare-and-swap works in the place of the probe (${ring.kind})`);
+  return ok('store-swap', `compare-and-swap works at the location of the probe (${ring.kind})`);
 }
 
 async function isAccepted(ring: RingStore, expected: string | undefined, call: Call): Promise<boolean> {
@@ -161,7 +161,7 @@ const NO_TABLE: ReadonlySet<string> = new Set([
 
 function storeFinding(ring: RingStore, thrown: unknown, permission: string): Finding {
   const failure = storeFailureOf(thrown);
-  // A store resolves to undefined if there is no ring.
+  // A correct store resolves to undefined, instead of rejecting, if there is no ring.
   if (failure === undefined || failure.kind === 'absent') {
     return error(
       'store-error',
@@ -204,13 +204,13 @@ function storeFinding(ring: RingStore, thrown: unknown, permission: string): Fin
 }
 
 const REPLACED =
-  'Another document was written in place of the ring. Running members overwrite it. If none runs, delete it, and run sealring import.';
+  'Another document was written in place of the ring. Running members overwrite it. If none is running, delete it, and run sealring import.';
 
 /** The finding if no probe is configured. */
 export function unprobed({ kind }: RingStore): Finding {
   return info(
     'store-swap',
     `a complete compare-and-swap was not tested: no probe is configured (${kind})`,
-    'Configure a probe in the configuration file, in a place that the role may write to.',
+    'Configure a probe in the configuration file, at a location that the role may write to.',
   );
 }

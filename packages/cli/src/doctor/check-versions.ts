@@ -69,7 +69,7 @@ export class UnwrapRecorder {
   /** Keyed by the wrapped bytes. */
   readonly #failures = new Map<string, KmsFailure>();
 
-  /** The same key wrapper, recorded. Closing it does not close the original. */
+  /** The same key wrapper, whose failed unwraps are recorded. Closing it does not close the original. */
   on(wrapper: KeyWrapper): KeyWrapper {
     const { provider, keyId, supports } = wrapper;
     const [owns, verify] = [wrapper.owns?.bind(wrapper), wrapper.verify?.bind(wrapper)];
@@ -130,7 +130,7 @@ export function refusedVersions(keys: readonly RingEntry[], recorder: UnwrapReco
     return error(
       'kms-version-refused',
       `${many} wrapped by a KMS key version that cannot be used: ${kmsLineOf(failure)} (key ${version})`,
-      `${versionRemedy(failure.provider)} The version is needed until ${until}: without it, servers that start reject the tokens of these keys. A destroyed version cannot be restored, and its tokens are lost.`,
+      `${versionRemedy(failure.provider)} The version is needed until ${until}: without it, newly started servers reject the tokens of these keys. A destroyed version cannot be restored, and its tokens are lost.`,
     );
   });
 }

@@ -18,15 +18,17 @@ export interface DoctorOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** The doctor waits this many times as long as a server, because a slow answer shows more than a timeout. */
+/** The doctor waits this many times as long as a server, because a slow answer is more informative than a timeout. */
 const PATIENCE = 2;
 
 /**
- * Checks everything that a server needs to work on a ring. Each finding has a remedy. Writes nothing to the ring; with a
- * probe, it writes to the place of the probe and removes what it wrote; with a single-use store, it claims a random id.
+ * Checks everything that a server needs in order to use a ring. Each warning and error has a remedy. Writes nothing to
+ * the ring; with a probe, it writes to the location of the probe and removes what it wrote; with a single-use store, it
+ * claims a random id.
  *
  * @param config - The options that the servers pass to `createKmsCodec`. Their stores and key wrappers are not closed.
- * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding; it is not thrown.
+ * @returns all findings; `healthy` is true if none of them is an error. An error of a service is reported as a finding
+ * and not thrown.
  *
  * @example
  * ```ts
@@ -106,7 +108,7 @@ async function stateOf(wrapper: KeyWrapper, signal: AbortSignal): Promise<readon
   return wrapper.provider === 'aws-kms' ? checkAwsKey(wrapper, signal) : [];
 }
 
-/** A disabled key makes every call fail, so one finding is enough. */
+/** Removes repeated findings: a disabled key makes every call fail, and one finding is enough. */
 function withoutRepeats(findings: readonly Finding[]): readonly Finding[] {
   const seen = new Set<string>();
   return findings.filter(({ id, severity, what }) => {

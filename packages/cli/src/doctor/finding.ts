@@ -1,7 +1,7 @@
 /**
  * - `error`: servers do not work, or soon will not.
  * - `warning`: servers work, but something needs attention.
- * - `info`: this could not be checked.
+ * - `info`: the check could not be made.
  */
 export type Severity = 'ok' | 'info' | 'warning' | 'error';
 
@@ -27,7 +27,7 @@ export interface DoctorReport {
   readonly role: 'member' | 'reader';
   /** All findings, in the order of the checks. */
   readonly findings: readonly Finding[];
-  /** What the doctor wrote, where, and whether it removed it again. A single-use claim expires by itself. */
+  /** A description of each write by the doctor, and of its removal. A single-use claim expires by itself. */
   readonly wrote: readonly string[];
 }
 

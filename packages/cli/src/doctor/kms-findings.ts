@@ -2,7 +2,7 @@ import { type KmsFailure, kmsLineOf } from '../foreign-error.ts';
 import { error, type Finding } from './finding.ts';
 import { kmsPermission } from './permissions.ts';
 
-/** The finding for a failed call of the KMS. `keyId` is empty if it is not known. */
+/** The finding for a failed call to the KMS. `keyId` is empty if it is not known. */
 export function kmsFinding(failure: KmsFailure, keyId: string): Finding {
   const what = `${kmsLineOf(failure)}${keyId === '' ? '' : ` (key ${keyId})`}`;
   const { kind, provider, operation, code } = failure;
@@ -21,7 +21,7 @@ export function kmsFinding(failure: KmsFailure, keyId: string): Finding {
       return error(
         'kms-throttled',
         what,
-        'Wait, find out who makes so many calls to the KMS, or raise its quota. Running servers continue for sealOutageSeconds.',
+        'Wait, find out who makes so many calls to the KMS, or raise its quota. Running servers continue to seal for sealOutageSeconds.',
       );
     case 'unavailable':
       return error('kms-unavailable', what, UNAVAILABLE);
@@ -30,7 +30,7 @@ export function kmsFinding(failure: KmsFailure, keyId: string): Finding {
       return error(
         'kms-corrupt',
         what,
-        `The answer to ${operation} failed a check. Make sure that nothing between here and the KMS changes it, and that the configuration names the right key.`,
+        `The answer to ${operation} failed a check. Make sure that nothing between this machine and the KMS changes it, and that the configuration names the right key.`,
       );
   }
 }
@@ -39,9 +39,9 @@ export const SIGNATURE_REMEDY =
   'Configure a P-256 signing key (EC) as signKeyId, and its own public key in signPublicKeys.';
 
 const UNAVAILABLE =
-  'Check the network, proxy, endpoint and credentials of this machine. Running servers continue for sealOutageSeconds.';
+  'Check the network, proxy, endpoint and credentials of this machine. Running servers continue to seal for sealOutageSeconds.';
 
-/** Meanings of `denied`, by the code of the provider: only some of them are about permissions. */
+/** The reasons for `denied` other than a missing permission. */
 type DenialReason = 'credentials' | 'key-kind' | 'network' | 'request' | 'service-off';
 
 const DENIALS: Readonly<Record<string, DenialReason>> = {
@@ -72,7 +72,7 @@ const DENIALS: Readonly<Record<string, DenialReason>> = {
   ForbiddenByConnection: 'network',
 };
 
-/** Vault has no codes. Its status is 400 for a key of another type, and 405 for another engine. */
+/** Vault has no codes. Its status is 400 for a key of the wrong type, and 405 for the wrong engine. */
 const VAULT_DENIALS: Readonly<Record<number, DenialReason>> = { 400: 'key-kind', 405: 'request' };
 
 function reasonOf({ provider, code, status }: KmsFailure): DenialReason | undefined {

@@ -32,7 +32,7 @@ const WRITE_PERMISSIONS: Readonly<Record<string, string>> = {
   dynamodb: 'dynamodb:PutItem on the table, for the item of this ring',
   gcs: 'storage.objects.create and storage.objects.delete',
   'azure-blob': 'blobs/write on the container or the blob',
-  kubernetes: 'the verb patch on the Secret or ConfigMap, by its name; and create, unless the object exists already',
+  kubernetes: 'the verb patch on the Secret or ConfigMap, by its name; and create, unless the object already exists',
   redis: '+evalsha +eval +hset +del and write access (~, not %R~) to the key of the ring',
   postgres: 'INSERT and UPDATE on the table of the ring',
   file: 'write access to the file, its directory and <file>.lock',

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Failure } from '../failure.ts';
 
-/** Answers the probes of an orchestrator: `/livez`, and `/readyz` with what `health` returns. */
+/** Answers the probes of an orchestrator: `/livez`, and `/readyz` with the result of `health`. */
 export class HealthServer {
   readonly #server: Server;
 
@@ -32,7 +32,7 @@ export class HealthServer {
   }
 }
 
-/** Listens. @returns the address. @throws {Failure} if it cannot. */
+/** Makes the server listen. @returns the address. @throws {Failure} if it cannot. */
 export async function listening(server: Server, host: string, port: number): Promise<string> {
   try {
     server.listen(port, host);

@@ -22,7 +22,7 @@ export type KeeperEvent =
   | { readonly event: 'rotation-failed'; readonly reason: string; readonly source: string; readonly kind: string }
   | { readonly event: 'key-version'; readonly provider: string; readonly version: string }
   | { readonly event: 'revocation'; readonly key: string }
-  /** The keeper wrote back what the store had lost. */
+  /** The keeper wrote the ring again, because the store had lost a part of it. */
   | { readonly event: 'repair'; readonly keys: number }
   | ({ readonly event: 'problem' } & StatusProblem)
   | { readonly event: 'problem-ended'; readonly kind: string }
@@ -44,7 +44,7 @@ export function textOf(event: KeeperEvent): string {
     case 'health':
       return `answering probes at ${event.url}/readyz`;
     case 'started':
-      return `keeping ring ${event.ring} in ${event.store}; ${event.sealingKey === undefined ? 'no key seals' : `key ${event.sealingKey} seals`}`;
+      return `maintaining ring ${event.ring} in ${event.store}; ${event.sealingKey === undefined ? 'no key seals' : `key ${event.sealingKey} seals`}`;
     case 'rotation':
       return rotationText(event);
     case 'rotation-failed':

@@ -7,7 +7,7 @@ import type { Report } from './events.ts';
 /** Reports changes in the health of one codec, and its events. Create it before the codec, so that it misses no event. */
 export class HealthLog {
   readonly #report: Report;
-  /** Why the codec published a key, by the name of the key. */
+  /** The reason why the codec published each key, by the name of the key. */
   readonly #reasons = new Map<string, string>();
   readonly #known = new Set<string>();
   readonly #revoked = new Set<string>();
@@ -39,7 +39,7 @@ export class HealthLog {
     for (const [name, listener] of Object.entries(this.#listeners)) subscribe(name, listener);
   }
 
-  /** Call this once, when the codec has started: keys and revocations that the ring already had are not reported. */
+  /** Notes existing keys and revocations, which are not reported. Call this once, when the codec has started. */
   begin(health: CodecHealth): void {
     for (const { id, state } of health.keys) {
       const name = keyName(id);
@@ -49,7 +49,7 @@ export class HealthLog {
     this.observe(health);
   }
 
-  /** Reports what has changed since the last call. */
+  /** Reports the changes since the last call. */
   observe(health: CodecHealth): void {
     this.#observeKeys(health);
     this.#observeProblems(health);

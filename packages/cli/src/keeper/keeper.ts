@@ -9,7 +9,7 @@ import { UsageError } from '../usage-error.ts';
 import type { KeeperEvent, Report } from './events.ts';
 import { HealthLog } from './health-log.ts';
 
-/** Interval between comparisons of the codec's health with the last report. Makes no call to the KMS or the store. */
+/** Interval at which the codec's health is compared with the last report, without a call to the KMS or the store. */
 const LOOK_EVERY_MS = 1_000;
 /** How long a single run waits for the codec to repair the ring: a repair begins at most ten seconds after a read. */
 const SETTLE_MS = 15_000;
@@ -56,8 +56,8 @@ export async function runKeeper(
 }
 
 /**
- * Does what is due, once: reads the ring and repairs it, makes a KMS check, and publishes a successor if one is due. Creates no
- * ring.
+ * Does the work that is due, once: reads and repairs the ring, makes a KMS check, and publishes a successor if one is
+ * due. Does not create a ring.
  *
  * @returns whether a key seals and nothing needs attention; false if `stop` was aborted before the end.
  * @throws {Failure | UsageError} if the ring cannot be read, unwrapped or written.

@@ -11,7 +11,7 @@ export async function documentOf(config: SealringConfig): Promise<string> {
   return stored.document;
 }
 
-/** Checks a document as a reader does at its start: name, authenticity, and every live key. @throws {Failure} */
+/** Checks a document as a reader does at startup: name, authenticity, and every live key. @throws {Failure} */
 export async function checkDocument(config: SealringConfig, document: string): Promise<void> {
   const ring = staticRing(document);
   const codec = await openWith('unwrapping the ring', {

@@ -9,7 +9,7 @@ export function checkNewFile(path: string): void {
 /** Creates a file that only this user can read. @throws {UsageError} if it exists. */
 export function writeNewFile(path: string, text: string): void {
   try {
-    // Exclusive: does not follow a link that someone put there.
+    // The flag wx does not follow a link that someone has put there.
     writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;

@@ -2,10 +2,10 @@ import type { RingPolicy } from '@sealring/core';
 import { resolvePolicy } from '@sealring/core/ring';
 
 const DAY_SECONDS = 86_400;
-/** Jitter shortens every interval by up to a fifth, a tenth on average. */
+/** Jitter shortens every interval by up to a fifth, and by a tenth on average. */
 const JITTER = 0.9;
 
-/** The effects of a policy: times in seconds, and calls per server and day without failures. */
+/** The effects of a policy: times in seconds, and calls per server per day if nothing fails. */
 export interface PolicyFigures {
   /** How long a new key waits until it seals. */
   readonly propagation: number;
@@ -15,7 +15,7 @@ export interface PolicyFigures {
   readonly sealOutage: number;
   /** How long sealing continues after the last read of the ring. */
   readonly storeOutage: number;
-  /** The longest life of a token. */
+  /** The longest lifetime of a token. */
   readonly tokenLifetime: number;
   /** The longest time from disabling the KMS key to the last sealed token. */
   readonly refusedSeal: number;
@@ -27,7 +27,7 @@ export interface PolicyFigures {
   readonly keys: number;
   /** Calls for KMS checks and for new keys. */
   readonly kmsCallsPerServerDay: number;
-  /** In addition: checks for a new version of the KMS key, one `wrap` each, with providers that have versions. */
+  /** Additional calls with providers that have versions: one `wrap` for each check for a new version of the KMS key. */
   readonly versionChecksPerServerDay: number;
   /** Reads of the ring. */
   readonly storeReadsPerServerDay: number;
@@ -73,7 +73,7 @@ export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
   };
 }
 
-/** Each of these checks follows a KMS check: on average, half a KMS check interval after its own due time. */
+/** Checks per day. Each follows a KMS check and so, on average, comes half a KMS check interval after it is due. */
 function versionChecks(every: number, prove: number): number {
   return every === 0 ? 0 : DAY_SECONDS / (JITTER * Math.max(prove, every + prove / 2));
 }

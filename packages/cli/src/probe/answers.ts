@@ -1,6 +1,6 @@
 import { member } from './member.ts';
 
-/** A limit that is more than any answer needs. */
+/** A limit that is higher than any answer needs. */
 const LARGEST = 65_536;
 
 /** Answers that agree to every question of a server, with the simplest values that the question's schema allows. */
@@ -51,7 +51,7 @@ function choicesOf(items: unknown): readonly unknown[] {
 
 function numberOf(schema: unknown, name: string): number | undefined {
   const value = member(schema, name);
-  // A server may name any length.
+  // A server may ask for any length.
   return typeof value === 'number' ? Math.min(value, LARGEST) : undefined;
 }
 

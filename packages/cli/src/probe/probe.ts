@@ -6,7 +6,7 @@ import { otherParams } from './other-params.ts';
 import type { Outcome, ProbedServer, Target } from './server.ts';
 import { altered, isReadable } from './state-text.ts';
 
-/** The wait after the lifetime of a token, because the clocks of the servers may differ. */
+/** The additional wait after the lifetime of a token, because the clocks of the servers may differ. */
 const EXPIRY_MARGIN_MS = 1_000;
 
 /** The checks. */
@@ -29,13 +29,13 @@ export interface ProbeInput {
   readonly answers: Record<string, unknown> | undefined;
   readonly token: string | undefined;
   readonly otherToken: string | undefined;
-  /** Lifetime of tokens, seconds; undefined to leave their expiry unchecked. */
+  /** Lifetime of tokens, in seconds; undefined to leave their expiry unchecked. */
   readonly lifetimeSeconds: number | undefined;
 }
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** How many times each attack is tried, because perhaps not all servers behind the address are protected. */
+/** How many times each attack is tried, because some servers behind the address may be unprotected. */
 const TRIES = 2;
 
 /** Attacks a server with its own states. Each attack uses a new state, because a server may accept a state only once. */
@@ -173,11 +173,11 @@ export class Probe {
       id,
       verdict: 'unchecked',
       what: `the server does not accept its own state for the same call either (${describe(outcome)})`,
-      remedy: 'Probe a call that can be made again and again, with access tokens that stay valid.',
+      remedy: 'Probe a call that can be made repeatedly, with access tokens that stay valid.',
     };
   }
 
-  /** A state that the server just made for the target. */
+  /** Gets a new state for the target from the server. */
   async #state(): Promise<string> {
     const outcome = await this.#call(this.#input.target, this.#input.token);
     if (outcome.kind !== 'asked') {
@@ -214,7 +214,7 @@ export class Probe {
     return outcome;
   }
 
-  /** Whether the server used the state, rather than refuse it or ask again as if it had received none. */
+  /** Whether the server used the state, rather than refusing it or asking again as if it had received none. */
   #isAccepted(outcome: Outcome, first: Asked | undefined = this.#first): boolean {
     if (outcome.kind === 'asked') return !isDeepStrictEqual(outcome.questions, first?.questions);
     return outcome.kind === 'done' && !outcome.isError;

@@ -4,7 +4,7 @@ import { member } from './member.ts';
 
 const REVISION = '2026-07-28';
 const TIMEOUT_MS = 30_000;
-/** Largest answer that is read. Characters. */
+/** The largest answer that is read, in characters. */
 const MAX_ANSWER_LENGTH = 16_777_216;
 
 /** The call, which is the same in both rounds. */
@@ -15,7 +15,7 @@ export interface Target {
 
 /** A server's answer. */
 export type Outcome =
-  /** It asks for input. `state` is the `requestState`, if it sent one. */
+  /** The server asks for input. `state` is the `requestState`, if the server sent one. */
   | { readonly kind: 'asked'; readonly questions: unknown; readonly state: unknown }
   | { readonly kind: 'done'; readonly isError: boolean }
   /** A JSON-RPC error, or an HTTP status without one. */
@@ -72,7 +72,7 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} }, sampling: {}, roots: {} },
 };
 
-/** The answer shows nothing about the state: the server, or a proxy in front of it, was too busy. */
+/** Statuses that show nothing about the state: the server, or a proxy in front of it, was too busy. */
 const BUSY: readonly number[] = [408, 425, 429, 502, 503, 504];
 
 /** @throws {Failure} `not-probed` for an answer that neither accepts nor refuses the state. */
@@ -91,7 +91,7 @@ function outcomeOf(message: unknown, status: number): Outcome {
   return { kind: 'done', isError: member(result, 'isError') === true };
 }
 
-/** Only a number is printed: a text could hide or forge lines of the report on a terminal. */
+/** The code of an error. Only a number is printed: text could hide or forge lines of the report on a terminal. */
 function codeOf(error: unknown): string {
   const code = member(error, 'code');
   return typeof code === 'number' ? String(code) : 'without a code';

@@ -1,21 +1,21 @@
 import { inflateRawSync, unzipSync } from 'node:zlib';
 
-/** Fewer bytes may be text by chance. */
+/** The fewest bytes that count as text: fewer bytes may be text by chance. */
 const SHORTEST_TEXT = 12;
-/** An object in a binary format is mostly text. Fewer bytes than this may be mostly text by chance. */
+/** The fewest bytes that count as an object in a binary format, which is mostly text: fewer may be so by chance. */
 const SHORTEST_MIXTURE = 32;
 const TEXT_SHARE = 0.8;
 const LARGEST_TEXT = 16_777_216;
-/** Fewer bytes may be raw DEFLATE data by chance: it has no checksum. */
+/** The fewest bytes that count as raw DEFLATE data: the format has no checksum, so fewer may be valid by chance. */
 const SHORTEST_COMPRESSED = 16;
-/** An authentication tag may follow the compressed data. */
+/** The longest authentication tag that may follow the compressed data, in bytes. */
 const LONGEST_TAG = 32;
 /** A state without a part of this length holds no key id and no authentication tag, and is not a random handle. */
 const SHORTEST_TOKEN = 16;
 
 /** Whether anyone can read the state: all or part of it is text (plain, encoded or compressed), or the state is short. */
 export function isReadable(state: string): boolean {
-  // No encoding of bytes has other characters.
+  // No encoding of bytes uses other characters.
   if (!/^[\w.~*+/=:-]*$/.test(state)) return true;
   const parts = state.split(/[.:~*]/);
   return (
@@ -64,7 +64,7 @@ function isCompressed(bytes: Buffer): boolean {
 /** The decompressed text, and the number of compressed bytes in `bytes`. */
 function inflated(inflate: typeof unzipSync, bytes: Buffer): { readonly text: Buffer; readonly read: number } {
   const options = { maxOutputLength: LARGEST_TEXT, info: true };
-  // @types/node does not know `info`.
+  // @types/node does not declare `info`.
   const { buffer, engine } = inflate(bytes, options) as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
   return { text: buffer, read: engine.bytesWritten };
 }

@@ -17,7 +17,7 @@ const HOP_BY_HOP: readonly string[] = [
   'upgrade',
 ];
 
-/** Whether a text has the form of a header name (RFC 9110, 5.1). */
+/** Whether the text has the form of a header name (RFC 9110, 5.1). */
 export function isHeaderName(text: string): boolean {
   return /^[!#$%&'*+.^_`|~\w-]+$/.test(text);
 }
@@ -44,8 +44,8 @@ export interface Hop {
 }
 
 /**
- * Adds `X-Forwarded-For`, `-Proto` and `-Host`. Values that another proxy in front has set are kept, because TLS may
- * end there. This proxy bases no decision on these headers, because a client can also send them.
+ * Adds `X-Forwarded-For`, `-Proto` and `-Host`. Values from another proxy in front of this one are kept, because TLS
+ * may end there. This proxy bases no decision on these headers, because a client can also send them.
  */
 export function addForwarded(headers: Headers, { address, host }: Hop): void {
   // A socket for IPv6 shows the address of an IPv4 client with this prefix.

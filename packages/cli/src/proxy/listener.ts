@@ -11,8 +11,8 @@ import { type Exchange, UpstreamFailure } from './upstream.ts';
 
 const HEADERS_MS = 15_000;
 /**
- * This is longer than the 60 s after which most load balancers close a connection, because the load balancer must close
- * it first.
+ * How long an idle connection is kept. This is longer than the 60 s after which most load balancers close a connection,
+ * because the load balancer must close it first.
  */
 const KEEP_ALIVE_MS = 65_000;
 
@@ -22,11 +22,11 @@ export interface ListenerOptions {
   readonly origin: string;
   readonly host: string;
   /**
-   * Host names that requests may name. If empty: the names of this machine if only this machine can reach the listener,
+   * Host names that requests may use. If empty: the names of this machine if only this machine can reach the listener,
    * otherwise any name.
    */
   readonly allowedHosts: readonly string[];
-  /** The longest time for which a client may neither send nor read anything during a request. Milliseconds. */
+  /** The longest time, in milliseconds, for which a client may neither send nor read anything during a request. */
   readonly stalledMs: number;
   /** Headers for which a request may have only one value. */
   readonly singleHeaders: readonly string[];
@@ -50,7 +50,7 @@ export class Listener {
     // thousand, and one of those may be the second value of a header that must have only one.
     this.#server.maxHeadersCount = 0;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
-    // A client that does not read keeps its whole answer in memory.
+    // Without this limit, the whole answer to a client that does not read would stay in memory.
     this.#server.timeout = options.stalledMs;
   }
 
@@ -113,8 +113,8 @@ export class Listener {
 }
 
 /**
- * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
- * pages could call the server. The upstream server cannot check that header: it receives its own name there.
+ * Prevents DNS rebinding: if an attacker's domain name points to this machine, the Host header has that name, and the
+ * attacker's pages could call the server. The upstream server cannot check that header: it receives its own name there.
  */
 function isAllowed(
   header: string | undefined,

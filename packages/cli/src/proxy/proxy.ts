@@ -88,7 +88,7 @@ async function serve(
       origin: options.upstream.origin,
       host,
       allowedHosts,
-      // A client waits for the upstream server as long as the proxy does.
+      // A client neither sends nor reads anything while the proxy waits for the upstream server.
       stalledMs: timeouts.responseMs + timeouts.idleMs,
       singleHeaders: ['host', 'authorization', ...(principal === null ? [] : [principal.header])],
       handler: protectedBy(mcp, sealing, upstream, options, report),

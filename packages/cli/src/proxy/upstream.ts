@@ -6,12 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { addForwarded, endToEndHeaders, type Hop } from './headers.ts';
 
-/** Unused connections are closed after this time, before most servers close them, so no request meets a closed one. */
+/** Unused connections are closed after this time, before most servers do so, so that no request uses a closed one. */
 const UNUSED_MS = 4_000;
 /** Statuses of answers without a body. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
-/** Time limits for the upstream server. Milliseconds. */
+/** Time limits for the upstream server, in milliseconds. */
 export interface UpstreamTimeouts {
   /** The longest wait until its answer begins. */
   readonly responseMs: number;

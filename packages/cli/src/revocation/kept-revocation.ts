@@ -5,7 +5,7 @@ import { readDocument } from '../ring/document.ts';
 import type { Observation } from './recorded-ring.ts';
 
 const READ_EVERY_MS = 4_000;
-/** Added to refreshEverySeconds, for replication delays of the store and for differences between clocks. */
+/** A margin on top of refreshEverySeconds, for replication delays of the store and for differences between clocks. */
 const MARGIN_SECONDS = 60;
 /** The command gives up after this multiple of the wait. */
 const MAX_WAITS = 3;
@@ -28,15 +28,15 @@ interface Time {
 export interface KeepOptions {
   readonly keys: readonly RevokedKey[];
   readonly refreshEverySeconds: number;
-  /** Lets the member read the ring, and write again what the store has lost. May reject. */
+  /** Makes the member read the ring, and write again any part that the store has lost. May reject. */
   readonly refresh: () => Promise<void>;
-  /** Whether a process that starts on this document treats all of the keys as revoked. Rejects if the KMS fails. */
+  /** Whether a process that starts with this document treats all of the keys as revoked. Rejects if the KMS fails. */
   readonly verifies: (document: string) => Promise<boolean>;
   readonly time: Time;
   readonly onProgress: (progress: KeepProgress) => void;
 }
 
-/** How long the store has kept the revocation so far, how long it must keep it, and how often it has lost it. */
+/** How long the store has kept the revocation so far, how long it must do so, and how many times it has lost it. */
 export interface KeepProgress {
   readonly keptSeconds: number;
   readonly waitSeconds: number;
@@ -83,7 +83,7 @@ export class KeptRevocation {
     this.#accept(this.#lastWritten);
     this.#judge();
     for (;;) {
-      // A failure of the store has been reported to `observe`.
+      // A failure of the store has already been reported to `observe`.
       await refresh().catch(() => undefined);
       await this.#verifyUnknown(verifies);
       const keptMs = this.#keptSince === undefined ? 0 : time.now() - this.#keptSince;
@@ -97,7 +97,7 @@ export class KeptRevocation {
     }
   }
 
-  /** A store that fails neither keeps the revocation nor loses it. */
+  /** Evaluates the last observation. A failure of the store does not show whether it has kept the revocation. */
   #judge(): void {
     if (this.#keys.length === 0 || this.#last.kind === 'failed') return;
     const verdict = this.#last.kind === 'document' ? this.#verdictOn(this.#last.text) : 'lost';

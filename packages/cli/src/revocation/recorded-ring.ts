@@ -6,7 +6,7 @@ export type Observation =
   | { readonly kind: 'absent' | 'foreign' }
   | { readonly kind: 'failed'; readonly error: unknown };
 
-/** The same store. `observe` is called with everything that is read and written through it. */
+/** The same store, except that `observe` is called with everything that is read and written through it. */
 export function recordedRing(ring: RingStore, observe: (observation: Observation) => void): RingStore {
   return Object.freeze<RingStore>({
     kind: ring.kind,

@@ -23,7 +23,7 @@ export function keysToRevoke(
   return keys.filter(({ state, created }) => state !== 'revoked' && created.getTime() <= latest);
 }
 
-/** Revokes. @returns the keys that this revoked, and the named key in any case. */
+/** Revokes the keys. @returns the keys that this call revoked, and the named key in any case. */
 export async function revoke(codec: KmsCodec, target: RevocationTarget): Promise<readonly KeyHealth[]> {
   const before = revokedIn(codec);
   const named = 'key' in target ? keysToRevoke(target, codec.health().keys, 0)[0]?.id : undefined;

@@ -1,7 +1,7 @@
 import { hashedKeyId } from '@sealring/core';
 import { keyFingerprint } from '@sealring/dashboard';
 
-/** The name of a key: what commands, events, spans and the dashboard print. Tokens and the ring document have its id. */
+/** The name of a key, for commands, events, spans and the dashboard. Tokens and the ring document contain its id. */
 export function keyName(id: string): string {
   return hashedKeyId(id);
 }

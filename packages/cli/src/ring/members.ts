@@ -32,7 +32,7 @@ interface MemberProblem {
   readonly remedy: string;
 }
 
-/** The most problems that are shown for one server. There are fewer kinds of problems. */
+/** The most problems that are shown for one server: more than there are kinds of problems. */
 const MAX_PROBLEMS = 16;
 
 /** @throws {UsageError} unless it is an http(s) address without a user or a password. */
@@ -103,7 +103,7 @@ function short(text = '', max = 40): string {
   return visibleLine(text).slice(0, max);
 }
 
-/** Maximum number of characters that are shown of a sentence. */
+/** The longest part of a problem or a remedy that is shown, in characters. */
 const MAX_CHARACTERS = 300;
 
 /** Whether a server answered that it works without restrictions. */
@@ -111,7 +111,7 @@ export function isWell({ health }: MemberHealth): boolean {
   return health?.status === 'ok' && health.problems.length === 0;
 }
 
-/** A line for each server, followed by their problems. */
+/** A line for each server, followed by the problems of all servers. */
 export function membersText(members: readonly MemberHealth[]): string {
   const rows = members.map(({ member, health, failure }) =>
     health === undefined

@@ -9,7 +9,7 @@ import { policyOf } from './policy.ts';
 /**
  * Starts a codec on the ring of a configuration.
  *
- * @throws {Failure} with what the store or the KMS answered. @throws {UsageError} for options that core rejects.
+ * @throws {Failure} with the answer of the store or the KMS. @throws {UsageError} for options that core rejects.
  */
 export async function open(
   config: SealringConfig,
@@ -35,7 +35,7 @@ export async function openForServer(config: SealringConfig, signal: AbortSignal)
   }
 }
 
-/** The longest time that a codec may take to start, seconds. A server can wait longer; a command must answer soon. */
+/** The longest startup of a codec, in seconds. A server can wait longer; a command must answer soon. */
 const MAX_START_SECONDS = 30;
 
 /** Starts a codec with any options. `what` names the operation, for progress and for errors. */
@@ -44,7 +44,7 @@ export async function openWith(what: string, options: KmsCodecOptions): Promise<
   if (rejection !== undefined) throw new UsageError(rejection);
   return attempt(what, async () => {
     const absent = new AbortController();
-    // A codec would wait until another process has created the ring.
+    // Otherwise, the codec would wait until another process has created the ring.
     const ring =
       options.create === 'never'
         ? noting(options.ring, () => absent.abort(new Failure('ring-absent', ABSENT)))
@@ -108,4 +108,4 @@ function noting(store: RingStore, onAbsent: () => void): RingStore {
 /** Running servers write a lost ring again; a second ring would compete with it. */
 const ABSENT =
   'the store has no ring. If servers that had one are running, wait: a member writes it again within ' +
-  'refreshEverySeconds. If there never was a ring, create it with "sealring init"';
+  'refreshEverySeconds. If there has never been a ring, create one with "sealring init"';

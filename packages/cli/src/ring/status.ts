@@ -15,7 +15,7 @@ export interface RingStatus {
   readonly ring: string;
   readonly store: string;
   readonly at: Date;
-  /** `ok`: nothing to do. `attention`: it works, but `problems` lists what to do. `failing`: no key may seal. */
+  /** `ok`: nothing to do. `attention`: the ring works, but `problems` is not empty. `failing`: no key may seal. */
   readonly condition: 'ok' | 'attention' | 'failing';
   /** The name of the key that members seal with. */
   readonly sealingKey: string | undefined;
@@ -127,8 +127,9 @@ async function storedDocument(config: SealringConfig): Promise<StoredDocument> {
 }
 
 /**
- * The stored document may be newer than what the codec has read, so the codec reads the ring again before a revocation
- * is reported as unverified. `failure` says why that read failed.
+ * The health of the codec, and the revocations that it could not verify. The stored document may be newer than the ring
+ * that the codec has read, so the codec reads the ring again before a revocation is reported as unverified. `failure`
+ * is the reason why that read failed.
  */
 async function verifiedHealth(
   stored: RingDocument | undefined,
@@ -149,7 +150,7 @@ async function verifiedHealth(
   return { unverified: unverifiedIn(again), health: again, ...failure };
 }
 
-/** The problems that the codec reports, and a ring that is nearly full. */
+/** The problems that the codec reports, and the problem of a ring that is nearly full. */
 function problemsOf(health: CodecHealth, stored: RingDocument | undefined): readonly StatusProblem[] {
   const count = stored?.entries.length ?? 0;
   const isReported = health.problems.some(({ kind }) => kind === 'nearly-full');
@@ -177,7 +178,7 @@ export function nearlyFull(count: number): StatusProblem {
   return {
     kind: 'nearly-full',
     detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: it rejects requested rotations, but not revocations`,
-    remedy: 'Find out what rotates so often. A key leaves the ring after its last token has expired.',
+    remedy: 'Find out which process rotates the ring so often. A key leaves the ring after its last token has expired.',
   };
 }
 

@@ -26,7 +26,7 @@ export async function loadPackageOf(
   return url === undefined ? undefined : import(url);
 }
 
-/** A function that a package exports. The caller knows what it returns. */
+/** A function that a package exports. The caller must know its return type. */
 export function functionOf(
   module: Readonly<Record<string, unknown>>,
   owner: string,

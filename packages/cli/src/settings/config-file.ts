@@ -142,7 +142,7 @@ function has(value: unknown, ...methods: readonly string[]): boolean {
   );
 }
 
-/** Describes an error of a module: by name only, unless the loader or core threw it: a message can hold a secret. */
+/** Describes an error of a module: only by name, unless the loader or core threw it. A message can hold a secret. */
 function nameOf(error: unknown): string {
   if (!types.isNativeError(error)) return 'it threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;

@@ -7,7 +7,7 @@ import { azureCredential } from './azure-credential.ts';
 import { ConfigFailure } from './config-failure.ts';
 import { type Environment, flag, optional, required } from './variables.ts';
 
-/** The variable that names the KMS key, for each provider. Each variable that is set makes one key wrapper. */
+/** The variable that names the KMS key, for each provider. Each variable that is set configures one key wrapper. */
 export const KMS_VARIABLES = {
   aws: 'SEALRING_AWS_KMS_KEY_ID',
   gcp: 'SEALRING_GCP_KMS_KEY_ID',
@@ -16,7 +16,7 @@ export const KMS_VARIABLES = {
   local: 'SEALRING_LOCAL_KEY_FILE',
 } as const;
 
-/** Longest wait for the public key of Azure's signing key. */
+/** Longest wait for the public part of the signing key in Azure. */
 const FETCH_MS = 15_000;
 
 /** The key wrappers of the environment. */
@@ -64,7 +64,7 @@ async function azureKeyVault(environment: Environment): Promise<KeyWrapper | und
   });
 }
 
-/** Address, token and namespace are in the variables of Vault's own command line. */
+/** The address, the token and the namespace come from the variables of Vault's own command line. */
 async function vaultTransit(environment: Environment): Promise<KeyWrapper | undefined> {
   const keyId = optional(environment, KMS_VARIABLES.vault);
   if (keyId === undefined) return undefined;

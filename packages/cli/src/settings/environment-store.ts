@@ -123,7 +123,7 @@ export async function storeIn(environment: Environment): Promise<RingStore> {
   const kind = url === undefined ? undefined : KINDS[SCHEMES[url.protocol] ?? ''];
   if (url === undefined || kind === undefined) {
     const urls = Object.values(KINDS).map((one) => one.url);
-    // A text with :// can contain a password.
+    // Text with :// can be a URL that contains a password.
     const shown = text.includes('://') ? 'another URL' : `"${text.slice(0, 40)}"`;
     throw new UsageError(
       `${STORE_VARIABLE} must be ${Object.keys(KINDS).join(', ')}, or a URL: ${urls.join(', ')}; got ${shown}. ` +

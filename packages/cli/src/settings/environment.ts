@@ -33,7 +33,7 @@ export async function loadEnvironment(environment: Environment): Promise<Setting
     return { config, origin: 'the environment', close: () => closeConfig(config) };
   } catch (error) {
     await closeConfig(made);
-    // The adapter's error names the option and its value, so the variable is wrong.
+    // The adapter's error names the option and its value. The option comes from a variable, so that variable is wrong.
     const rejection = rejectedOptionIn(error);
     throw rejection === undefined ? error : new UsageError(`the SEALRING_* variables: ${rejection}`);
   }

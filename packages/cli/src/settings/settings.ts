@@ -1,10 +1,10 @@
 import type { KeyWrapper, KmsCodecOptions, RingStore, SingleUseStore } from '@sealring/core';
 
-/** A place next to the ring, to which `doctor` may write in order to test the store's compare-and-swap. */
+/** A location next to the ring, to which `doctor` may write in order to test the store's compare-and-swap. */
 export interface SealringProbe {
   /** A ring store of the same kind for another key, object, row or file, which must be empty. */
   readonly ring: RingStore;
-  /** Deletes what is in that place; a ring store itself deletes nothing. */
+  /** Deletes the content of that location; a ring store itself deletes nothing. */
   remove(): Promise<void>;
 }
 

@@ -16,7 +16,7 @@ export function required(environment: Environment, name: string): string {
   return value;
 }
 
-/** @throws {UsageError} unless the variable is `true`, `false`, or unset or empty, which both mean false. */
+/** @throws {UsageError} unless the variable is `true`, `false`, unset or empty. Unset and empty mean false. */
 export function flag(environment: Environment, name: string): boolean {
   const value = optional(environment, name) ?? 'false';
   if (value !== 'true' && value !== 'false') throw new UsageError(`${name} must be true or false, got "${value}"`);

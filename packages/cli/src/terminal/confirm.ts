@@ -5,7 +5,7 @@ export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
-/** Asks on standard error. @returns true only for `yes`. */
+/** Asks a question on standard error. @returns true only for `yes`. */
 export async function confirm(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {

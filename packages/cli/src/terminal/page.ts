@@ -14,8 +14,8 @@ export function pageWidth(): number {
 }
 
 /**
- * A text after a prefix, wrapped on a terminal; later lines are indented to the end of the prefix. Elsewhere it stays on one
- * line, so that `grep` finds all of it.
+ * The text after a prefix. On a terminal, it is wrapped, and later lines are indented to the end of the prefix.
+ * Elsewhere, it stays on one line, so that `grep` finds all of it.
  */
 export function wrapped(prefix: string, text: string): string {
   if (!process.stdout.isTTY) return `${prefix}${text}`;
@@ -24,7 +24,7 @@ export function wrapped(prefix: string, text: string): string {
   return `${prefix}${lines.replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
 }
 
-/** Prints a text; on a terminal, clears the screen first. */
+/** Prints text; on a terminal, clears the screen first. */
 export function redraw(text: string): void {
   if (process.stdout.isTTY) {
     cursorTo(process.stdout, 0, 0);

@@ -1,7 +1,7 @@
 import { WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
 
-/** Adds colours to a text, or returns it unchanged. */
+/** Adds colours to the text, or returns it unchanged. */
 export type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
 /** Colours for a stream: on a terminal or with FORCE_COLOR, unless NO_COLOR is set or `isWanted` is false. */

@@ -1,10 +1,10 @@
 import { clearLine, cursorTo } from 'node:readline';
 import { visibleLine } from './visible.ts';
 
-/** Shorter operations print no progress. Milliseconds: more than the 2 000 after which a start emits its notice. */
+/** The time before progress is printed, in milliseconds: more than the 2 000 after which a start emits its notice. */
 const SILENT_MS = 2_100;
 const REPEAT_MS = 5_000;
-/** On a terminal, where the line is redrawn in place. */
+/** The interval on a terminal, where the line is redrawn in place. */
 const REDRAW_MS = 1_000;
 const BAR_WIDTH = 20;
 

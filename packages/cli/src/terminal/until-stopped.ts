@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Whether the command of this process serves others until it is stopped. */
+/** Whether the command of this process is a server, which runs until it is stopped. */
 export function isServer(): boolean {
   return ['keeper', 'proxy'].includes(process.argv[2] ?? '');
 }
@@ -27,7 +27,7 @@ function newStopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** Waits. @returns false if the signal was aborted. */
+/** Waits for the given time. @returns false if the signal was aborted. */
 export async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await pause(ms, undefined, { signal });

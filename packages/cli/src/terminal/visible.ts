@@ -4,7 +4,7 @@
  */
 const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff]/gu;
 
-/** A text on one line, with invisible characters escaped as in JSON. */
+/** The text on one line, with invisible characters escaped as in JSON. */
 export function visibleLine(text: string): string {
   return text.replaceAll(INVISIBLE, (char) =>
     char

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# The folder of sealring_adapter.py in the package. Not needed if a copy is beside this file.
+# Makes the package's sealring_adapter.py importable; not needed if a copy is beside this file.
 sys.path.append(str(Path(__file__).resolve().parent / "../../templates/python"))
 
 from sealring import FileRing

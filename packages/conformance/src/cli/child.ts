@@ -31,7 +31,7 @@ interface LoadedTarget {
   close(): Promise<void>;
 }
 
-/** A program that takes longer than this for one answer, in milliseconds, counts as hung. */
+/** A program counts as hung if it takes more than this number of milliseconds for one answer. */
 const LONGEST_ANSWER_MS: Readonly<Record<SuiteName, number>> = {
   codec: 10_000,
   'key-wrapper': 30_000,
@@ -74,7 +74,7 @@ async function loadModule(path: string): Promise<LoadedTarget> {
   const { href: module } = pathToFileURL(resolve(path));
   const exported = await importModule(path, module);
   const [named, { close }] = [exportedTarget(exported), exported];
-  if (named === undefined) throw new UsageError(`${path} exports no target: export it as default or as target`);
+  if (named === undefined) throw new UsageError(`${path} exports no target: export one as default or as target`);
   if (close !== undefined && typeof close !== 'function') throw new UsageError(`${path}: close must be a function`);
   const target = await makeTarget(path, module, named);
   if (typeof target !== 'object' || target === null) {
@@ -147,7 +147,7 @@ async function answer(request: Request): Promise<Answer> {
 
 function refusalOf(error: unknown, { kind }: Request): Answer {
   if (error instanceof UsageError) return { kind: 'refused', message: error.message };
-  // A suite refused a target or an option; its message, without the name of the function.
+  // A suite refused a target or an option: its message is passed on, without the name of the function.
   if (kind !== 'close' && (error instanceof TypeError || error instanceof RangeError)) {
     return { kind: 'refused', message: error.message.replace(/^run\w+Conformance: /, '') };
   }
@@ -173,7 +173,7 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// The message and the stack may contain a secret, so only class and line are reported, and nothing is printed.
+// The message and the stack may contain a secret, so only the class and the line are reported, and nothing is printed.
 process.on('uncaughtException', (error) => {
   send(last, { kind: 'crashed', thrown: describeThrown(error) }, () => process.exit(1));
 });

@@ -14,7 +14,7 @@ interface Template {
   readonly commands: (folder: string) => readonly string[];
 }
 
-/** Two files: `target`, which contains a target, and `conformance`, which checks it with Node’s own test runner. */
+/** Adds two files: `target`, which contains a target, and `conformance`, which checks it with Node’s test runner. */
 function inNode(suite: string, extension: string, names: readonly string[], toFill: string): Template {
   return {
     files: [...names, 'target', 'conformance'].map((name) => `${name}.${extension}`),
@@ -67,7 +67,7 @@ export function addInitCommand(program: Command): void {
   const languages = [...new Set(Object.values(ALL).flatMap(Object.keys))];
   program
     .command('init')
-    .summary('create a codec or an adapter to start from')
+    .summary('create a codec or an adapter from a template')
     .description(
       'Writes a codec, key wrapper or ring store with a few functions to fill in, and its checks. Never overwrites a file.',
     )
@@ -94,7 +94,7 @@ function write(folder: string, source: string, { files, areModules, toFill, comm
   const lines = [
     ...[...files, ...(needsManifest ? ['package.json'] : [])].map((file) => `wrote ${join(folder, file)}`),
     '',
-    `Fill in ${toFill} in ${join(folder, files[0] ?? '')}, then:`,
+    `Fill in ${toFill} in ${join(folder, files[0] ?? '')}, then run:`,
     ...commands(folder).map((command) => `  ${command}`),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);

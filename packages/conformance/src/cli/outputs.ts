@@ -37,7 +37,7 @@ function checkPlace(path: string): void {
   throw new Error('the path is not a regular file');
 }
 
-/** The temporary file is in the folder of the file, since a rename is atomic only within one file system. */
+/** A path for a temporary file in the same folder, since a rename is atomic only within one file system. */
 function temporaryOf(path: string): string {
   return join(dirname(resolve(path)), `.sealring-${randomUUID()}.tmp`);
 }
@@ -48,7 +48,7 @@ export interface Outputs {
   readonly json?: string | true;
 }
 
-/** Runs before the checks, so that no finished run is lost. @throws {UsageError} for a file that cannot be written. */
+/** Checks the files before a run, so that no finished run is lost. @throws {UsageError} if one cannot be written. */
 export function checkOutputs(outputs: Outputs): void {
   const seen = new Map<string, string>();
   for (const [option, path] of filesOf(outputs)) {

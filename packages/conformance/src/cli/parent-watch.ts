@@ -1,6 +1,6 @@
 /*
- * Runs in a thread of the process of the target, whose main thread may hang. When the command
- * line process is gone, this thread ends the process and everything that it started.
+ * Runs in a thread of the target's process, because the main thread of that process may hang. When the
+ * process of the command line has ended, this thread ends the target's process and everything that it started.
  */
 import { workerData } from 'node:worker_threads';
 
@@ -13,7 +13,7 @@ setInterval(() => {
   kill(process.pid);
 }, LOOK_MS);
 
-/** Whether the parent still runs. On Windows, `process.ppid` keeps the id of a parent that has ended. */
+/** Whether the parent is still running. On Windows, `process.ppid` keeps the id of a parent that has ended. */
 function isThere(): boolean {
   if (process.platform !== 'win32') return process.ppid === parent;
   try {

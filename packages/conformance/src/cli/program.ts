@@ -8,7 +8,7 @@ import { SUITES } from './suites.ts';
 import { paintFor } from './terminal.ts';
 
 const AFTER = `
-Exit code: 0 every MUST passed, 1 a MUST failed, 2 the command line or the target is wrong, 130 interrupted.
+Exit codes: 0 if every MUST passed; 1 if a MUST failed; 2 for a wrong command line or target; 130 if interrupted.
 
 Example:
   $ npx sealring-conformance list codec
@@ -18,7 +18,7 @@ interface SuiteCommand {
   readonly summary: string;
   readonly description: string;
   readonly target: string;
-  /** Further options of the example. */
+  /** Additional options in the example command. */
   readonly example?: string;
   readonly addOptions?: (command: Command) => Command;
 }
@@ -31,10 +31,10 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
       command
         .option('--no-confidentiality', 'with --exec: tokens do not hide their payload')
         .option('--no-cross-instance', 'with --exec: other processes do not unseal the tokens of the program')
-        .option('--no-rotation', 'with --exec: the program does not know the role "rotated"')
+        .option('--no-rotation', 'with --exec: the program does not support the role "rotated"')
         .option(
           '--max-payload-bytes <n>',
-          'with --exec: longer payloads are refused',
+          'with --exec: length of the longest payload that seal accepts',
           wholeNumber(1, Number.MAX_SAFE_INTEGER),
         ),
     target: `
@@ -69,15 +69,15 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   'ring-store': {
     summary: 'check a ring store',
     description:
-      'Checks a ring store against the contract of RingStore, on its real backend, where it writes test documents.',
+      'Checks a ring store on its real backend against the contract of RingStore. The checks write test documents.',
     addOptions: (command) =>
       command
         .option(
           '--rounds <n>',
-          'contests between writers (default: as many as one second allows)',
+          'number of contests between writers (default: as many as one second allows)',
           wholeNumber(1, 100_000),
         )
-        .option('--writers <n>', 'writers in a contest (default: 20)', wholeNumber(2, 1_000)),
+        .option('--writers <n>', 'number of writers in a contest (default: 20)', wholeNumber(2, 1_000)),
     example: '--rounds 5 ',
     target: `
   import { mkdtempSync, rmSync } from 'node:fs';
@@ -103,14 +103,14 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   },
 };
 
-/** The command line: one command for each suite, `list` and `init`. */
+/** Creates the command line: one command for each suite, plus `list` and `init`. */
 export function createProgram(): Command {
   const program = new Command('sealring-conformance')
     .description('Checks a requestState codec, a key wrapper, a ring store or a single-use store.')
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()
-    // One line, including a suggestion.
+    // Prints an error and its suggestion on one line.
     .configureOutput({ outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`) })
     .addHelpText('after', AFTER);
   const suites = Object.keys(COMMANDS) as SuiteName[];
@@ -128,7 +128,7 @@ function addSuiteCommand(program: Command, suite: SuiteName): void {
     .description(description)
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts');
   if (suite !== 'single-use') {
-    command.option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines');
+    command.option('--exec <command>', 'check a program in any language that speaks JSON lines, instead of a module');
   }
   addOptions(command)
     .option('--report <file.html>', 'write an HTML report: one self-contained page')
@@ -140,7 +140,7 @@ function addSuiteCommand(program: Command, suite: SuiteName): void {
     .option('--seed <n>', 'repeat a run with the seed from its report or a finding', wholeNumber(0, LARGEST_SEED))
     .option('--timeout <seconds>', 'time limit for one requirement', seconds)
     .option('--no-color', 'print without colours, as with NO_COLOR=1')
-    .option('--quiet', 'print only findings and verdict')
+    .option('--quiet', 'print only the findings and the verdict')
     .addHelpText(
       'after',
       `
@@ -160,7 +160,7 @@ function addListCommand(program: Command, suites: readonly SuiteName[]): void {
   program
     .command('list')
     .summary('list the requirements')
-    .description('Lists the requirements of one suite, or of all: id, level, text and source.')
+    .description('Lists the requirements of one suite or of all suites, with the id, level, text and source of each.')
     .addArgument(new Argument('[suite]', 'suite to list').choices(suites))
     .option('--no-color', 'print without colours, as with NO_COLOR=1')
     .addHelpText('after', '\nExample:\n  $ npx sealring-conformance list codec\n')

@@ -20,7 +20,7 @@ export interface CheckOptions {
   readonly timeout?: number;
   readonly rounds?: number;
   readonly writers?: number;
-  /** Whether the program of `--exec` claims this capability and the next two. */
+  /** Whether the program of `--exec` claims this capability. The same applies to the next two options. */
   readonly confidentiality?: boolean;
   readonly crossInstance?: boolean;
   readonly rotation?: boolean;
@@ -29,7 +29,7 @@ export interface CheckOptions {
   readonly quiet?: boolean;
 }
 
-/** Handles SIGINT and SIGTERM during a run: the first signal asks it to end, the second ends it at once. */
+/** Handles SIGINT and SIGTERM during a run: the first signal asks the run to end; the second one ends it at once. */
 function catchSignals(atOnce: () => void): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
@@ -168,7 +168,7 @@ function checkSomethingWasTried(only: readonly string[] | undefined, results: re
   throw new UsageError(`--only "${only.join(',')}" checked nothing: it does not apply to this target`);
 }
 
-/** The given command, without options that do not affect the checks. */
+/** The given command, with only those options that affect the checks. */
 function commandOf(suite: SuiteName, module: string | undefined, options: CheckOptions): readonly string[] {
   const { exec, timeout, rounds, writers, maxPayloadBytes, confidentiality, crossInstance, rotation } = options;
   const valued = { exec, timeout, rounds, writers, 'max-payload-bytes': maxPayloadBytes };

@@ -5,7 +5,7 @@ import { RING_STORE_SUITE } from '../ring-store/suite.ts';
 import type { Suite } from '../run.ts';
 import { SINGLE_USE_SUITE } from '../single-use/suite.ts';
 
-/** Every suite by its command. The run rejects an invalid target. */
+/** All suites, by command name. The `run` function of a suite rejects an invalid target. */
 export const SUITES: Readonly<Record<SuiteName, Suite<never, never>>> = {
   codec: CODEC_SUITE,
   'key-wrapper': KEY_WRAPPER_SUITE,

@@ -13,10 +13,10 @@ import {
 
 export type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
-/** Colours for one stream: on a terminal or with FORCE_COLOR, but never with NO_COLOR. */
+/** Returns a function that colours text on a terminal or with FORCE_COLOR, but never with NO_COLOR. */
 export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean): Paint {
   const isShown = stream.isTTY === true || process.env['FORCE_COLOR'] !== undefined;
-  // Reads FORCE_COLOR, NO_COLOR and TERM, which styleText itself reads only from Node 22.13.
+  // This reads FORCE_COLOR, NO_COLOR and TERM, which styleText itself reads only in Node 22.13 and later.
   const isColoured = isWanted && isShown && WriteStream.prototype.hasColors();
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }

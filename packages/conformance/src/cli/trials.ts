@@ -11,7 +11,7 @@ import {
   UsageError,
 } from './messages.ts';
 
-/** The outcome of a request: its answer, or the reason why there is none. */
+/** The outcome of a request: its answer, or the reason why it has no answer. */
 export type Outcome =
   | Answer
   | { readonly kind: 'ended'; readonly how: string }
@@ -19,7 +19,10 @@ export type Outcome =
   | { readonly kind: 'interrupted' };
 
 const CHILD = fileURLToPath(scriptBeside(import.meta.url, 'child'));
-/** A separate process group: child processes of a target end with it, and Ctrl-C reaches only the command line. */
+/**
+ * Whether the process of a target gets its own process group: child processes then end with it, and Ctrl-C reaches only
+ * the command line.
+ */
 const OWN_GROUP = process.platform !== 'win32';
 
 /** The process of a target. Its output goes to standard error, since standard output is for the report. */
@@ -33,7 +36,7 @@ export class TargetProcess {
     this.#child.once('exit', () => {
       this.#hasEnded = true;
     });
-    // The process may have just ended, which `exit` reports.
+    // The process may have just ended; its `exit` event reports that.
     this.#child.on('error', () => undefined);
   }
 
@@ -53,7 +56,7 @@ export class TargetProcess {
         if (to === number && body !== undefined) settle(body);
       };
       const onExit = (code: number | null, name: string | null): void =>
-        settle({ kind: 'ended', how: name === null ? `with code ${code}` : `by ${name}` });
+        settle({ kind: 'ended', how: name === null ? `ended with code ${code}` : `was ended by ${name}` });
       const onAbort = (): void => settle({ kind: 'interrupted' });
       const timer = setTimeout(() => settle({ kind: 'late', afterMs: timeoutMs }), timeoutMs);
       child.on('message', onMessage);
@@ -87,7 +90,7 @@ function killGroup(pid: number): void {
 /** Extra time for loading a target and closing its instances, in milliseconds. */
 const SLACK_MS = 5_000;
 
-/** Checks requirements on a target in a separate process, which is replaced after a requirement that ended it. */
+/** Checks the requirements of a suite in a separate process. If a check ends that process, a new one replaces it. */
 export class Trials {
   readonly #suite: SuiteName;
   readonly #source: TargetSource;
@@ -164,9 +167,9 @@ export class Trials {
 function wordsOf(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'ended':
-      return `the target’s process ended ${outcome.how}`;
+      return `the target’s process ${outcome.how}`;
     case 'late':
-      return `did not end within ${outcome.afterMs} ms: the target’s process was killed`;
+      return `did not end within ${outcome.afterMs} ms, so the target’s process was killed`;
     case 'crashed':
       return `uncaught error: ${outcome.thrown}`;
     case 'refused':

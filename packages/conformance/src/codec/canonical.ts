@@ -8,7 +8,7 @@ const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
   'AА aа cс eе oо OО pр xх -‐ 1１ _＿'.split(' ').map((pair) => [pair.charAt(0), pair.charAt(1)]),
 );
 
-/** Letters whose other case is a Latin letter. */
+/** ASCII letters, each with a Unicode letter that a change of case or case folding may turn into it. */
 const FOLDED: readonly (readonly [string, string])[] = [
   ['s', '\u017f'],
   ['k', '\u212a'],
@@ -16,11 +16,11 @@ const FOLDED: readonly (readonly [string, string])[] = [
   ['i', '\u0130'],
 ];
 
-/** ASCII characters that a decoder may skip, and separators that it may take for each other. */
+/** ASCII characters that a decoder may skip, and separators that it may confuse with each other. */
 const OTHER_CHARACTERS: readonly string[] = Array.from('^[]\\`{}|"\'<>()@#&*;,!?%+/');
 const SEPARATORS: readonly string[] = Array.from('-_.~:+/ ,|');
 
-/** Beginnings of tokens in an earlier format. */
+/** Prefixes of tokens in earlier formats. */
 const PREFIXES: readonly string[] = ['', 'v0.', 'v1.', 'v2.', 'v1:', '1.', '0.', '$1$'];
 
 export const CANONICAL_CHECKS: CodecChecks = {
@@ -103,7 +103,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
         yield [replaced(token, at, String.fromCharCode(char.charCodeAt(0) + more)), `with character ${at} ${what}`];
       }
     }
-    // Regular expressions with the flags i and u take these for s, K and i.
+    // Regular expressions with the flags i and u match some of these as s and k. A change of case turns others into i.
     for (const [char, folded] of FOLDED) {
       for (const { index } of token.matchAll(new RegExp(char, 'gi'))) {
         yield [replaced(token, index, folded), `with ${folded} for character ${index}`];

@@ -30,8 +30,8 @@ export const CLOCK_CHECKS: CodecChecks = {
 };
 
 /**
- * Seals with one codec and unseals with the other, whose clock shows another time: around now, around the next full
- * hour, and around the next midnight.
+ * Seals with one codec and unseals with the other, whose clock shows a different time. Does so around the current time,
+ * around the start of the next hour, and around the next midnight.
  *
  * @param skew - How far the clock of the first codec is ahead of the other clock, in milliseconds.
  */
@@ -44,7 +44,7 @@ function inTime(
   const now = Date.now();
   for (const [moment, name] of [
     [now, 'now'],
-    [Math.ceil(now / HOUR) * HOUR, 'around a full hour'],
+    [Math.ceil(now / HOUR) * HOUR, 'around the start of an hour'],
     [Math.ceil(now / DAY) * DAY, 'around midnight'],
   ] as const) {
     const [sealed, unsealed] = [moment + skew / 2, moment - skew / 2];

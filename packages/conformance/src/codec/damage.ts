@@ -5,7 +5,7 @@ import { divisions, encodedParts } from './token-parts.ts';
 import { type CodecTrial, tokenText } from './trial.ts';
 
 /**
- * Payloads of several lengths, so that the last character of a token has 0, 2 and 4 unused bits. Created for each
+ * Payloads of several lengths, so that the last character of a token has 0, 2 or 4 unused bits. Created for each
  * trial, since a target may modify them.
  */
 function payloads(): readonly Uint8Array[] {
@@ -65,7 +65,7 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
   };
 }
 
-/** Variants of a long token, which a decoder may treat differently. A sample, since most of them are alike. */
+/** A sample of the variants of a long token, since a decoder may treat long tokens differently. */
 function longVariants(trial: CodecTrial, codec: RequestStateCodec, variantsOf: Variants) {
   const [token, other] = [trial.seal(codec, trial.bytes(LONG_BYTES)), trial.seal(codec, trial.bytes(LONG_BYTES))];
   const all = [...changedForms(variantsOf, token, other)];

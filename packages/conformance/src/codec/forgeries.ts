@@ -19,7 +19,7 @@ const ALPHABETS: readonly string[] = [
 
 const SWAPPED: readonly number[] = [1, 2, 4];
 
-/** Unkeyed digests by name: encrypting one with the payload does not authenticate it. */
+/** Unkeyed digests by name. Encrypting such a digest along with the payload does not authenticate the payload. */
 const DIGESTS: readonly (readonly [string, (bytes: Uint8Array) => Buffer])[] = [
   ['CRC-32', (bytes) => bigEndian(crc32(bytes))],
   ['byte-swapped CRC-32', (bytes) => bigEndian(crc32(bytes)).swap32()],
@@ -46,7 +46,7 @@ function* sumsOf(one: string, two: string, three: string): Iterable<Forgery> {
   }
 }
 
-/** Swapped neighbours, which a sum does not detect. */
+/** Tokens in which two adjacent pieces are swapped, which a checksum that is a sum does not detect. */
 export function* swapsOf(token: string): Iterable<Forgery> {
   for (const width of SWAPPED) {
     for (let at = 0; at + 2 * width <= token.length; at++) {
@@ -82,11 +82,11 @@ function* withoutKey(token: string): Iterable<Forgery> {
   for (const { bytes, put } of encodedParts(token)) {
     for (const [name, digestOf] of DIGESTS) {
       for (const length of CUT_TO) {
-        // A shorter digest matches by chance.
+        // A shorter digest would match by chance.
         if (length < 4 || digestOf(bytes).length < length) continue;
         for (let start = 0; start < Math.min(bytes.length - length, 48); start++) {
           const [head, first] = [bytes.subarray(0, start), bytes.subarray(start, start + length)];
-          // The digest is at the end, or before its input.
+          // The digest may be at the end or before its input.
           for (const [tag, body, isFirst] of [
             [bytes.subarray(-length), bytes.subarray(start, -length), false],
             [first, bytes.subarray(start + length), true],
@@ -103,7 +103,7 @@ function* withoutKey(token: string): Iterable<Forgery> {
   }
 }
 
-/** Group orders, with lengths in bytes. If a signature (r, s) is valid, so is (r, -s), and in Ed25519 (r, s + n). */
+/** Group orders, with lengths in bytes. If a signature (r, s) is valid, so is (r, -s) or, in Ed25519, (r, s + n). */
 const ORDERS: readonly (readonly [order: bigint, bytes: number])[] = [
   [0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n, 32],
   [0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n, 32],
@@ -128,7 +128,7 @@ function* mirrored(token: string): Iterable<Forgery> {
   }
 }
 
-/** Tokens made from texts in the refusal, which may reveal the correct tag. */
+/** Expects tokens made from texts in a refusal to be refused, since such a text may be the correct tag. */
 function tellsHow(trial: CodecTrial, codec: RequestStateCodec, token: string): void {
   const at = token.length >> 2;
   const changed = replaced(token, at, token[at] === 'A' ? 'B' : 'A');
@@ -143,7 +143,7 @@ function tellsHow(trial: CodecTrial, codec: RequestStateCodec, token: string): v
   }
 }
 
-/** XOR differences for a payload and its digest, at any position. */
+/** XOR differences that change a payload and correct its digest, which is before or after the payload. */
 function changesOf(payload: Uint8Array, wanted: Uint8Array): readonly (readonly [Buffer, string])[] {
   const between = xor(payload, wanted);
   const mending = DIGESTS.flatMap(([name, digestOf]) => {
@@ -151,13 +151,13 @@ function changesOf(payload: Uint8Array, wanted: Uint8Array): readonly (readonly 
     const before = CUT_TO.filter((length) => length <= digests.length).map((length) =>
       Buffer.concat([digests.subarray(0, length), between]),
     );
-    // Bytes that do not fit are cut off.
+    // Bytes beyond the end of the token are ignored, so the whole digest also covers shorter ones.
     return [Buffer.concat([between, digests]), ...before].map((change) => [change, name] as const);
   });
   return [...mending, [sameCrc(between), 'unchanged CRC-32']];
 }
 
-/** Four bytes and four more that cancel their effect on a CRC-32. */
+/** The first four bytes, and four more that cancel their effect on a CRC-32. */
 function sameCrc(bytes: Uint8Array): Buffer {
   const head = Buffer.from(bytes.subarray(0, 4));
   const mending = bigEndian((crc32(head) ^ crc32(Buffer.alloc(4))) >>> 0).swap32();
@@ -193,7 +193,7 @@ export async function refusesSums(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** An attacker who knows a payload changes it and corrects the checksum. */
+/** Expects a token to be refused if an attacker who knows its payload changed it and corrected the checksum. */
 function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   const until = performance.now() + FORGING_MS;
   const [payload, wanted] = [trial.bytes(MENDED_BYTES), trial.bytes(MENDED_BYTES)];

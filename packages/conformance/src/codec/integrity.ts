@@ -20,14 +20,14 @@ const AROUND: readonly (readonly [string, string])[] = [
 
 const LONG_BYTES = 60_000;
 const LONG_CHANGES = 64;
-/** Number of repetitions of six bytes, which compress well, and of leading bytes that may hold a flag for that. */
+/** Number of repetitions of a text of six bytes, and of leading bytes that may hold a flag for compression. */
 const COMPRESSIBLE = 1_500;
 const HEAD_BYTES = 64;
 /** Enough for about nine chunks of one kilobyte, or four chunks of two kilobytes. */
 const CHUNKED_BYTES = 9_000;
-/** Characters at the start of a token that may hold a version or an algorithm. */
+/** Number of leading characters of a token that may hold a version or an algorithm. */
 const HEADER_LENGTH = 8;
-/** Names with which a token may request no check or a weaker one. */
+/** Names of algorithms with which a token may request a weaker check or no check at all. */
 const ALGORITHMS: readonly string[] = ['', ...'none None NONE null plain raw identity dir HS256 0'.split(' ')];
 
 /** Prefixes that may declare a token unprotected. */
@@ -144,7 +144,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
     }
     for (const { parts, separator } of divisions(token)) {
-      // The digit zero of base64 or base58, which a decoder may ignore.
+      // A is the digit zero of base64 and 1 that of base58; a decoder may ignore leading zeros.
       for (const [i, part] of parts.entries()) {
         for (const zero of ['A', '1'])
           yield [parts.with(i, zero + part).join(separator), `with ${zero} before part ${i}`];
@@ -225,7 +225,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     for (const name of UNPROTECTED) {
       for (const content of ['c3RhdGU', '7374617465', 'state']) {
         for (const separator of '.:~-$') {
-          yield [name + separator + content, 'with only a payload, which declares itself unprotected'];
+          yield [name + separator + content, 'with only a payload and a prefix that declares it unprotected'];
           yield [`${name}${separator}${content}${separator}`, 'with only a payload and an empty tag'];
         }
       }
@@ -247,7 +247,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     }
     for (const { parts, separator } of divisions(token)) {
       for (const [i, part] of parts.entries()) {
-        // Equal to the part in its lowest bits.
+        // These numbers have the same lowest bits as the part.
         for (const bits of /^\d{1,20}$/.test(part) ? [8n, 16n, 31n, 32n, 53n, 64n] : []) {
           yield [parts.with(i, `${BigInt(part) + 2n ** bits}`).join(separator), `with 2^${bits} added to part ${i}`];
         }
@@ -258,17 +258,20 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         for (const rest of [others, [...others.slice(0, -1), ''], others.slice(0, -1)]) {
           yield [
             [algorithm, ...rest].join(separator),
-            `with ${tokenText(algorithm)} as first part of ${rest.length + 1}`,
+            `with ${tokenText(algorithm)} as the first of ${rest.length + 1} parts`,
           ];
         }
-        yield [[parts[0], algorithm, ...parts.slice(2)].join(separator), `with ${tokenText(algorithm)} as second part`];
+        yield [
+          [parts[0], algorithm, ...parts.slice(2)].join(separator),
+          `with ${tokenText(algorithm)} as the second part`,
+        ];
       }
     }
   }),
   'CODEC-TAG-LENGTH': async (trial) => {
     const token = trial.seal(await trial.create(), new Uint8Array(0));
     const bytes = Math.floor((token.length * (/^[0-9a-f]*$/i.test(token) ? 4 : 6)) / 8);
-    // The shortest tag in common use, 12 bytes, and 4 bytes of a nonce that makes two tokens of one payload differ.
+    // The shortest tag in common use has 12 bytes. A nonce that makes two tokens of one payload differ adds at least 4.
     const least = trial.supports.confidentiality ? 16 : 12;
     const words = 'the token of an empty payload';
     expectThat(bytes >= least, `${words}, ${tokenText(token)}, has ${bytes} bytes, fewer than ${least}`);

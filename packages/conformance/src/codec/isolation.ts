@@ -39,7 +39,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       trial.refused(codec, trial.seal(stranger, payload), 'a stranger’s token');
       trial.refused(stranger, trial.seal(codec, payload), 'its token, unsealed by a stranger,');
     }
-    // Alternately, and after the owner has unsealed the token, so that shared caches and state show.
+    // The codecs alternate, and the owner unseals each token first, so that shared caches and state show.
     for (let turn = 0; turn < TURNS; turn++) {
       const [owner, other] = turn % 2 === 0 ? [codec, stranger] : [stranger, codec];
       const [payload, others] = [trial.bytes(TURN_BYTES), trial.bytes(TURN_BYTES)];
@@ -64,7 +64,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       comesBack(trial, before, after, 'a token sealed before the rotation');
       comesBack(trial, after, after, 'a token sealed after the rotation');
     }
-    // The old key must be as strict as the new one.
+    // A token sealed with the old key must be checked as strictly as one sealed with the new key.
     const [token, other] = [trial.seal(before, trial.text('state of a tool')), trial.seal(before, trial.text('other'))];
     const damaged = [...damagedForms(token, other)];
     for (const [variant, what] of trial.sample(damaged, () => trial.outcome(after, trial.random.pick(damaged)[0]))) {
@@ -80,7 +80,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       }
     };
     sealsWithNewKey('');
-    // The key of a token must not become the one that seals.
+    // Unsealing a token must not make its key the one that seals.
     const [old, other] = [trial.seal(before, trial.text('state')), trial.seal(before, trial.text('other'))];
     trial.outcome(after, old);
     sealsWithNewKey(' and the unsealing of an old token');

@@ -30,7 +30,7 @@ export const JUNK_CHECKS: CodecChecks = {
   'CODEC-HUGE': async (trial) => {
     const codec = await trial.create();
     const token = trial.seal(codec, trial.text('state'));
-    // Increasing, so that quadratic time is found before it takes too long.
+    // The lengths increase, so that quadratic time is detected before a check takes too long.
     for (const length of [22, 24, 26, 28, 30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
       for (const huge of hugeTexts(token, length)) {
         const began = performance.now();
@@ -63,7 +63,7 @@ export const JUNK_CHECKS: CodecChecks = {
     const codec = await trial.create();
     for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) {
       const refusal = trial.refused(codec, value, what);
-      // Many libraries refuse an argument of another type in this way.
+      // Many libraries throw a TypeError for an argument of the wrong type.
       if (!(types.isNativeError(refusal) && refusal.name === 'TypeError')) trial.expectRefusalClass(refusal, what);
     }
   },
@@ -78,6 +78,9 @@ export function hugeTexts(token: string, length: number): readonly string[] {
     'A'.repeat(length),
     `${'A'.repeat(length)}!`,
     `${prefix}${'A'.repeat(length)}`,
+    `${'='.repeat(length)}A`,
+    `${prefix}${'='.repeat(length)}A`,
+    `${prefix}${' '.repeat(length)}A`,
     ...Array.from(separators, (separator) => `${prefix}${separator.repeat(length / 10)}`),
   ];
 }

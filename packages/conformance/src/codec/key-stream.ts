@@ -88,14 +88,14 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
-  // The codecs that rotate all rotate to the same key.
+  // All rotated codecs seal with the same key.
   for (let i = 0; i < 2; i++) codecs.push(...(await trial.createWithRotated()), await trial.createPeerOrSelf());
   for (let ordinal = 0; ordinal < 3; ordinal++) {
     const sealed = codecs.map((codec) => {
       const payload = trial.bytes(STREAM_BYTES);
       return { payload, token: trial.seal(codec, payload) };
     });
-    const what = `two tokens, number ${ordinal + 1} of their codecs,`;
+    const what = `two tokens, each number ${ordinal + 1} of its codec,`;
     expectThat(!sharedStream(sealed) && !overlappingStreams(sealed), `${what} share a key stream`);
   }
 }
@@ -156,7 +156,7 @@ async function betweenCalls(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets, as overlapping counters do. */
+/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets, as happens if counters overlap. */
 function overlappingStreams(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => ({ payload, forms: decodings(token) }));
   return formsOf(sealed[0]).some((form) => {
@@ -174,7 +174,7 @@ function overlappingStreams(sealed: readonly Sealed[]): boolean {
   });
 }
 
-/** Whether all tokens encrypt short payloads with one key stream. Only two tokens could agree by chance. */
+/** Whether all tokens encrypt short payloads with one key stream. Any two of them could agree by chance. */
 function constantStream(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => decodings(token).map((bytes) => ({ payload, bytes })));
   return (all[0] ?? []).some(({ bytes: first, payload: { length } }, form) =>

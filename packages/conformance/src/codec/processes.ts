@@ -1,15 +1,15 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import type { RequestStateCodec } from '@sealring/core';
+import type { LeftBehind } from '../observe.ts';
 import { Finding } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
 import type { Sealed } from './key-stream.ts';
-import type { LeftBehind } from './observe.ts';
 import type { CodecTrial } from './trial.ts';
 
 /** Time limit for a process to start, load the module and do its task, in milliseconds. */
 const PROCESS_MS = 30_000;
-/** Number of first tokens: a process may have sealed others before. */
+/** Number of first tokens to compare. One is not enough, since a process may have sealed others before. */
 const TOKENS = 16;
 const LENGTH = 24;
 

@@ -3,20 +3,20 @@ import { types } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { RequestStateCodec } from '@sealring/core';
+import { builtIns, globalsNow, observe, patches } from '../observe.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { encodings, reachableFrom } from '../secrets.ts';
 import { expectNoTimers, watchOutput } from '../watch.ts';
-import { builtIns, globalsNow, observe, patches } from './observe.ts';
 import { type ProbedCodec, probeModule } from './processes.ts';
-import { answerOf, type CodecChecks, type CodecTrial, useOnce, useWhole } from './trial.ts';
+import { answerOf, type CodecChecks, type CodecTrial, usedBy, useOnce, useWhole } from './trial.ts';
 
 const USES = 120;
 const FORGOTTEN = 16;
 const FORGOTTEN_BYTES = 48;
-/** Minimum length to search for: a codec may accept only shorter payloads, which may recur elsewhere by chance. */
+/** Minimum length of a payload to search for. A codec may accept only shorter ones, which may recur by chance. */
 const LEAST_TELLING = 8;
 
-/** Side effects of sealing, unsealing and refusals: in a separate process if the target is a module. */
+/** Checks for side effects of sealing, unsealing and refusals, in a separate process if the target is a module. */
 export const PURITY_CHECKS: CodecChecks = {
   'CODEC-QUIET': leaves(({ printed }) => (printed > 0 ? `${printed} characters were printed` : '')),
   'CODEC-NO-TIMERS': leaves(({ resources }) => (resources.length > 0 ? `left behind: ${resources.join(', ')}` : '')),
@@ -45,7 +45,7 @@ export const PURITY_CHECKS: CodecChecks = {
       collect();
     }
     const kept = sealed.filter((payload) => payload.deref() !== undefined).length;
-    // The last one may still be on the stack.
+    // The last payload may still be on the stack.
     expectThat(kept <= 1, `${kept} of ${FORGOTTEN} payloads are still referenced after seal`);
   },
   'CODEC-CLOSES': async (trial) => {
@@ -69,7 +69,7 @@ function expectNoCopy(trial: CodecTrial, codec: RequestStateCodec): void {
 
 /** Runs the garbage collector, if the runtime exposes it. */
 function collector(): (() => void) | undefined {
-  // The process already has the flag, which must not be reset.
+  // If gc is already exposed, the process has the flag, which must then not be reset.
   const own = globalThis.gc;
   if (own !== undefined) return () => own();
   try {
@@ -82,7 +82,7 @@ function collector(): (() => void) | undefined {
   }
 }
 
-/** A separate function, so that no variable refers to a payload afterwards. */
+/** Seals payloads in a separate function, so that no variable refers to them later. @returns weak references. */
 function sealAndForget(trial: CodecTrial, codec: RequestStateCodec): readonly WeakRef<Uint8Array>[] {
   return Array.from({ length: FORGOTTEN }, () => {
     const payload = trial.bytes(FORGOTTEN_BYTES);
@@ -102,12 +102,12 @@ async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
   const { module } = trial;
   if (module !== undefined) return probeModule(module);
   const [before, since] = [builtIns(), globalsNow()];
-  const codec = await trial.create();
+  const used = await usedBy(trial);
   let printed = 0;
   const left = observe(() => {
     const watched = watchOutput(false);
     try {
-      useWhole(codec);
+      useWhole(used);
     } finally {
       watched.stop();
     }

@@ -11,6 +11,9 @@ import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } fr
 const LONGEST_REASON = 32;
 /** The number of refusals: more than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
+/** Bytes of a payload whose token has several parts for a decoder that works in parts, and characters between them. */
+const LONGER = 300;
+const PART = 37;
 /** More unknown keys than a codec would remember, and the number of leading bytes that may name a key. */
 const STRANGE_KEYS = 300;
 const NAMED_HEAD = 16;
@@ -121,12 +124,12 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const parts = [text(token.slice(common)), ...decodings(token).map((bytes) => bytes.subarray(common))];
       const ends = parts.flatMap((part) => [part.subarray(0, TELLING_LENGTH), part.subarray(-TELLING_LENGTH)]);
       const isShown = ends.some((end) => end.length === TELLING_LENGTH && shows(shown, end));
-      // This includes an abbreviated token, as in a log.
+      // This also detects an abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
       const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
       expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
     }
-    // What two services have in common, such as a version, is not secret either.
+    // A part that two services have in common, such as a version, is not secret either.
     const stranger = await trial.createStranger();
     for (const length of [0, 24, 200]) {
       const token = trial.seal(stranger, trial.bytes(length));
@@ -162,6 +165,14 @@ export const REFUSAL_CHECKS: CodecChecks = {
       // Conversely, a valid token just before must not make a bad one valid.
       trial.refused(codec, token, `${tokenText(token)}, ${what}, after a valid one`);
     }
+    const longer = trial.bytes(LONGER);
+    const long = trial.seal(codec, longer);
+    // A decoder that works in parts must not keep the parts that it read before the invalid one.
+    for (let at = 0; at < long.length; at += PART) {
+      const token = `${long.slice(0, at)}!${long.slice(at + 1)}`;
+      trial.outcome(codec, token);
+      trial.expectPayload(codec, long, longer, `a valid token, after one with an invalid character at ${at},`);
+    }
     const until = performance.now() + BUDGET_MS;
     for (let i = 0; i < MANY_REFUSALS && performance.now() < until; i++) {
       trial.outcome(codec, bad[i % bad.length]?.[0]);
@@ -179,7 +190,7 @@ function* strangeKeys(trial: CodecTrial, token: string): Generator<string> {
       const head = trial.random.bytes(Math.min(NAMED_HEAD, bytes.length));
       yield put(Buffer.concat([head, bytes.subarray(head.length)]));
       yield put(trial.random.bytes(bytes.length));
-      // After a version.
+      // Here, the name of the key comes after a version.
       yield put(Buffer.concat([bytes.subarray(0, 1), head, bytes.subarray(head.length + 1)]));
     }
   }
@@ -206,9 +217,9 @@ function* oddParts(token: string): Generator<readonly [string, string]> {
 function* nested(token: string): Generator<readonly [string, string]> {
   for (const one of ['.', ':', '[', '(']) {
     const deep = one.repeat(DEEP);
-    yield [deep, `${DEEP} times ${one}`];
-    yield [token + deep, `a token and ${DEEP} times ${one}`];
-    yield [Buffer.from(deep).toString('base64url'), `${DEEP} times ${one}, encoded`];
+    yield [deep, `${one} repeated ${DEEP} times`];
+    yield [token + deep, `a token followed by ${one} repeated ${DEEP} times`];
+    yield [Buffer.from(deep).toString('base64url'), `${one} repeated ${DEEP} times, encoded`];
   }
 }
 

@@ -9,15 +9,15 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from './trial.ts';
 
 const MANY_TOKENS = 500;
-/** An age of more than two seconds: a token may hold its time in seconds, and a codec may expire it. */
+/** More than two seconds, since a token may record its time in seconds, and a codec may let the token expire. */
 const OLD_MS = 2_100;
 /** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 20;
-/** Beyond the range of a two-byte length, and beyond limits that a codec may have without declaring them. */
+/** Lengths beyond the range of a two-byte length field, and beyond limits that a codec may have but not declare. */
 const LONGER: readonly number[] = [65_537, 100_000, 131_073, 300_000, 1_100_000];
-/** Time for payloads of increasing length, in milliseconds. */
+/** Time limit for payloads of increasing length, in milliseconds. */
 const LONG_MS = 4_000;
-/** Time for finding the smallest failing payload, in milliseconds. */
+/** Time limit for finding the smallest failing payload, in milliseconds. */
 const SHRINK_MS = 3_000;
 const AROUND = 32;
 /** The number of results to keep: for a fast codec, more short results than a pool may hold. */
@@ -119,7 +119,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-CALLERS-BUFFER': async (trial) => {
     const codec = await trial.create();
     for (const length of [24, 64, 5_000, LONGEST_PAYLOAD].filter((one) => one <= trial.supports.maxPayloadBytes)) {
-      // A view, so that a write outside it shows.
+      // The payload is a view, so that a write outside its bounds is detected.
       const whole = trial.random.bytes(length + 2 * AROUND);
       const payload = whole.subarray(AROUND, AROUND + length);
       const [before, untouched] = [Uint8Array.from(payload), Uint8Array.from(whole)];
@@ -168,7 +168,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const declared = maxPayloadBytes < LONGEST_PAYLOAD ? [0, 1, 1_024].map((more) => maxPayloadBytes + more) : [];
     const until = performance.now() + LONG_MS;
     const long = [...declared, ...LONGER].map((length) => trial.random.bytes(length));
-    // Compressed, these are short.
+    // These payloads are short when compressed.
     const compressible = declared.slice(1).map((length) => new Uint8Array(length));
     for (const payload of [...compressible, ...long]) {
       if (performance.now() > until) return;
@@ -182,7 +182,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       }
       expectThat(sameBytes(payload, before), `seal modified its ${length} input bytes`);
       if (token === undefined) {
-        // No part of the refused payload may be left.
+        // The next token must not contain any part of the refused payload.
         const short = trial.bytes(SHORT_BYTES);
         trial.expectPayload(
           codec,
@@ -273,7 +273,7 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     text('é'),
     text('é'),
     text('e\u0301'),
-    // Ends like the padding of whole blocks.
+    // Payloads of whole blocks that end like padding.
     ...[16, 32, 64, 128, 256].flatMap((length) =>
       PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end])),
     ),

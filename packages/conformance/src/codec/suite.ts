@@ -31,15 +31,15 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
   'CODEC-QUIET': 'the program may also print',
-  'CODEC-NO-IO': 'it happens in another process',
+  'CODEC-NO-IO': 'the calls happen in another process',
   'CODEC-NO-TIMERS': 'the timers are in another process',
   'CODEC-ENDS': 'the timers are in another process',
   'CODEC-HUGE-QUICK': 'the pipe takes longer than the refusal',
   'CODEC-NO-GLOBALS': 'the globals are in another process',
   'CODEC-NO-EXIT': 'every requirement reports a program that ends',
   'CODEC-TIMING': 'the pipe takes longer than the refusal',
-  'CODEC-CLOCK-SKEW': 'the program has the clock of its machine',
-  'CODEC-AGE': 'the program has the clock of its machine',
+  'CODEC-CLOCK-SKEW': 'the program uses the clock of its machine',
+  'CODEC-AGE': 'the program uses the clock of its machine',
 };
 
 const CODEC_CHECKS: CodecChecks = {
@@ -63,8 +63,8 @@ const CODEC_CHECKS: CodecChecks = {
 export interface CodecConformanceOptions extends ConformanceOptions {
   /**
    * The URL of a module that exports the target, or a function that creates it, as `target` or as its default export.
-   * The kit then checks the effects of a codec on its process in separate processes and worker threads. Without it, the
-   * kit checks them in this process, without threads.
+   * The kit then checks the effects of a codec on its process in separate processes and worker threads. Without this
+   * option, the kit checks them in this process, without threads.
    */
   readonly module?: string | URL;
 }

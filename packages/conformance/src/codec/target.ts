@@ -6,7 +6,7 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '
 export interface CodecInstance {
   /** The codec under test. */
   readonly codec: RequestStateCodec;
-  /** Called once for every instance, even if its requirement failed. */
+  /** Closes the instance. Called once for every instance, even if its requirement failed. */
   close?(): Promise<void> | void;
 }
 
@@ -24,17 +24,17 @@ export interface CodecSupport {
 export interface CodecTarget {
   /** The name in the report. */
   readonly name: string;
-  /** A codec with keys A. */
+  /** Creates a codec with keys A. */
   create(): Promise<CodecInstance> | CodecInstance;
-  /** Another process of the fleet: another instance with the same keys. */
+  /** Creates another instance with the same keys, which represents another process of the fleet. */
   createPeer(): Promise<CodecInstance> | CodecInstance;
-  /** Another service: other keys. */
+  /** Creates a codec with other keys, which represents another service. */
   createStranger(): Promise<CodecInstance> | CodecInstance;
-  /** The fleet after a rotation: seals with B and still unseals A. */
+  /** Creates a codec after a rotation: it seals with keys B and still unseals tokens sealed with keys A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
   /** Capabilities that the codec claims. Requirements that need other capabilities do not apply. */
   readonly supports?: CodecSupport;
-  /** The name of the error that refuses a token. Default `InvalidRequestState`. */
+  /** The name of the error with which `unseal` refuses a token. Default `InvalidRequestState`. */
   readonly refusal?: string;
 }
 
@@ -56,7 +56,7 @@ const TARGET = anObject({
   createRotated: v.optional(aFunction),
   supports: v.optional(CODEC_SUPPORT),
   refusal: v.optional(aText),
-  // A target that runs a program; its creator closes it.
+  // Only a target that runs a program has this member. The code that created the target calls it.
   close: v.optional(aFunction),
 });
 

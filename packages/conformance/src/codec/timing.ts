@@ -19,7 +19,7 @@ export const TIMING_CHECKS: CodecChecks = {
   'CODEC-TIMING': async (trial) => {
     const codec = await trial.create();
     const token = trial.seal(codec, trial.text('state of a tool'));
-    // The second byte from the end: changing the last byte of a signature may put a number out of range, to fail early.
+    // Not the last byte: a change of the last byte of a signature may put a number out of range, which fails early.
     const [first, last] = [TAG_BYTES, 2].map((fromEnd) => withByteChanged(token, fromEnd));
     if (first === undefined || last === undefined) throw new NotApplicable('its tokens use an unknown encoding');
     const messages = [first, last].map((one) => {
@@ -29,7 +29,7 @@ export const TIMING_CHECKS: CodecChecks = {
     // If the last byte is not part of a tag, as in a JSON token, the two refusals have different causes.
     if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
     const batch = batchSize(codec, first);
-    // Fewer samples suffice for a slow codec, since overhead has a smaller share.
+    // Fewer samples suffice for a slow codec, since overhead is a smaller share of the time.
     const samples = Math.max(
       9,
       Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),
@@ -47,15 +47,16 @@ export const TIMING_CHECKS: CodecChecks = {
     const shown = ratios.map((ratio) => ratio.toFixed(2)).join(', ');
     const alike =
       !ratios.every((ratio) => ratio > TELLING_RATIO) && !ratios.every((ratio) => ratio < 1 / TELLING_RATIO);
-    expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`);
-    return `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`;
+    const words = `refusing a wrong last byte of the tag takes ${shown} times as long as refusing a wrong first byte`;
+    expectThat(alike, words);
+    return words;
   },
 };
 
 /** A token of the same length, with one of its encoded bytes changed. */
 function withByteChanged(token: string, fromEnd: number): string | undefined {
   for (const encoding of ['hex', 'base64url'] as const) {
-    // The last part of a token that has several.
+    // If a token has several parts, this is the last one.
     const [, head = '', part = ''] = /^(.*[.:~$])?([^.:~$]*)$/.exec(token) ?? [];
     const bytes = Buffer.from(part, encoding);
     if (bytes.length < TAG_BYTES || bytes.toString(encoding) !== part) continue;

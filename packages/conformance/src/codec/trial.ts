@@ -127,7 +127,10 @@ export class CodecTrial extends Trial {
     return { answer };
   }
 
-  /** Compares the name, since a codec may have its own copy of the class. @throws {Finding} */
+  /**
+   * Checks the class of a refusal by its name, since a codec may have its own copy of the class.
+   * @throws {Finding} for another class.
+   */
   expectRefusalClass(error: unknown, what: string): void {
     const name = types.isNativeError(error) ? error.name : kindOf(error);
     expectThat(
@@ -201,9 +204,28 @@ export function useOnce(codec: RequestStateCodec): void {
   answerOf(() => codec.unseal(`${String(token)}A`));
 }
 
-/** The same, also with long payloads. */
-export function useWhole(codec: RequestStateCodec): void {
+/** What {@link useWhole} uses: a codec, a token of another service, and the codec of a later rotation, if there is one. */
+export interface Used {
+  readonly codec: RequestStateCodec;
+  readonly strange: string;
+  readonly rotated: RequestStateCodec | undefined;
+}
+
+export async function usedBy(trial: CodecTrial): Promise<Used> {
+  const [codec, rotated] = await trial.createWithRotated();
+  const stranger = await trial.createStranger();
+  return { codec, strange: String(answerOf(() => stranger.seal(new TextEncoder().encode('state')))), rotated };
+}
+
+/** Also uses long payloads, tokens of another service and of an earlier key, and changed tokens. */
+export function useWhole({ codec, strange, rotated }: Used): void {
   useOnce(codec);
+  const short = String(answerOf(() => codec.seal(new TextEncoder().encode('state'))));
+  for (const at of [0, 8, short.length >> 1, short.length - 4]) {
+    answerOf(() => codec.unseal(`${short.slice(0, at)}${short[at] === 'A' ? 'B' : 'A'}${short.slice(at + 1)}`));
+  }
+  answerOf(() => codec.unseal(strange));
+  answerOf(() => rotated?.unseal(short));
   for (const length of [1_000, LONGEST_PAYLOAD]) {
     const token = answerOf(() => codec.seal(new Uint8Array(length)));
     answerOf(() => codec.unseal(token as string));

@@ -34,7 +34,7 @@ const RECORD = members({
 export interface Description {
   readonly name?: string;
   readonly supports?: Readonly<Record<string, unknown>>;
-  /** Operations on its backend. */
+  /** The operations on the backend that the program offers. */
   readonly can: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export interface Failure {
 
 type Has = { readonly has: readonly string[] };
 
-/** Members of an answer: one of these, or none for a call without a result. */
+/** The members of an answer. An answer has one of them, or none if the call has no result. */
 export interface Results {
   readonly error: string;
   // Members of a codec's answer.
@@ -117,9 +117,10 @@ export type Answer<Kind extends ResultKind> =
 const KINDS = Object.keys(RESULTS) as readonly ResultKind[];
 
 /**
- * Reads an answer, which has no result if the only kind is `failure`.
+ * Reads an answer: an error, or exactly one result of these kinds. If the only kind is `failure`, the answer may also
+ * have no result.
  *
- * @throws {WrongAnswer} for anything but one result of these kinds, an error, or such an answer without a result.
+ * @throws {WrongAnswer} for any other answer.
  */
 export function readAnswer<Kind extends ResultKind>(
   said: Said,

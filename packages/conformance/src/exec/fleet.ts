@@ -55,7 +55,7 @@ export interface CallOptions {
   readonly onServiceDate?: ((date: Date) => void) | undefined;
 }
 
-/** A program across its restarts, and its instances. */
+/** A program and its instances, across restarts of the program. */
 export class Fleet {
   readonly #owner: string;
   readonly #program: PipedProgram;
@@ -89,7 +89,7 @@ export class Fleet {
     );
   }
 
-  /** The run for new instances; a failure starts a new run. */
+  /** The run for new instances. After a failure, this is a new run. */
   run(): Run {
     if (this.#isClosed) throw new Error(`${this.#owner}: the target is closed`);
     if (this.#run.failure !== undefined) {

@@ -10,7 +10,7 @@ interface Thread {
   readonly worker: Worker;
   readonly port: MessagePort;
   readonly bell: Int32Array;
-  /** Orders without an outcome. */
+  /** Orders whose outcome has not arrived yet. */
   readonly waiting: Map<number, (outcome: Outcome) => void>;
 }
 
@@ -128,7 +128,7 @@ export class PipedProgram {
     const worker = new Worker(script, { workerData, transferList: [port2], execArgv: [] });
     const thread: Thread = { worker, port, bell, waiting: new Map() };
     port.on('message', (post: Post) => this.#take(thread, post));
-    // Ignored here, since the missing answer is reported.
+    // This error is ignored, since the missing answer is reported.
     worker.on('error', () => undefined);
     worker.on('exit', () => this.#lose(thread));
     // The process can exit even if the caller forgets to close the target.

@@ -13,7 +13,7 @@ export interface ProgramOptions {
   readonly timeoutMs: number;
   readonly cwd: string | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it may write notifications, which answer no request: `{"changed":"w1"}`. */
+  /** Whether the program may write notifications, which are not answers to requests: `{"changed":"w1"}`. */
   readonly notifies: boolean;
 }
 
@@ -30,7 +30,7 @@ export type Order =
   | { readonly do: 'ask'; readonly id: number; readonly line: string; readonly shown: string }
   /** Writes a line that has no answer. */
   | { readonly do: 'tell'; readonly line: string }
-  /** Asks for a failure since the last answer. */
+  /** Asks whether the program has failed since its last answer. */
   | { readonly do: 'look' }
   /** Kills the program after a wrong answer. */
   | { readonly do: 'kill' }
@@ -53,7 +53,7 @@ const GRACE_MS = 1_000;
  * the pipe.
  */
 const LAST_WORDS_MS = 300;
-/** Number of bytes that are kept from the beginning of standard error, and again from its end. */
+/** Number of bytes that are kept from the beginning of standard error, and as many from its end. */
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
@@ -76,7 +76,7 @@ export class Program {
   #failure: string | undefined;
   /** The last request that was sent. */
   #asked = '';
-  /** Requests without an answer by their ids, the earliest first. */
+  /** Requests that wait for an answer, by id, the earliest first. */
   readonly #waiting = new Map<unknown, Waiting>();
   readonly #notify: ((watcher: string) => void) | undefined;
 
@@ -89,7 +89,7 @@ export class Program {
       ...(cwd !== undefined && { cwd }),
       env,
       shell: typeof command === 'string',
-      // A separate process group, so that its child processes end with it.
+      // A separate process group, so that child processes of the program end with the program.
       detached: !IS_WINDOWS,
       windowsHide: true,
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -214,7 +214,7 @@ export class Program {
     this.#fail(`the program ${how} ${when}${last}${this.#errors()}`);
   }
 
-  /** Bytes as Latin-1, since a character may arrive in two chunks. */
+  /** Keeps bytes of standard error, as Latin-1, since a character may arrive in two chunks. */
   #keepErrors(bytes: string): void {
     const room = KEPT_OF_STDERR - this.#firstErrors.length;
     this.#firstErrors += bytes.slice(0, room);

@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 const LONGEST_VALUE = 60;
 const LONGEST_TEXT = 300;
 
-/** The output of another program, shortened to one line. Keeps `both` ends if a stack trace may name its error last. */
+/** The output of another program, shortened to one line. Pass `both` if a stack trace may name its error last. */
 export function shownText(text: string, keep: 'start' | 'both' = 'start'): string {
   // Removes terminal escape sequences.
   const line = withoutKeys(stripVTControlCharacters(text))

@@ -17,7 +17,7 @@ import {
 } from './trial.ts';
 
 /**
- * When to abort, in turns of the event loop; one entry for each reason. At 0, no response of a service can have
+ * When to abort, in turns of the event loop; one entry for each reason. At 0, no response from a service can have
  * arrived.
  */
 const TURNS = [0, 1, 3, 0, 0, 1];
@@ -41,7 +41,7 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
           const what = `${call.name}, aborted in progress${where}`;
           await expectAborted(trial, call, what, { turns, reason: reasons[i] });
         }
-        const beside = `${call.name}, aborted beside other calls${where}`;
+        const beside = `${call.name}, aborted alongside other calls${where}`;
         await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined, others: MANY });
       }
     }
@@ -82,7 +82,7 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
 };
 
 /**
- * Abort reasons, including null, the one of `AbortSignal.timeout`, and an error of the key wrapper’s own class. For
+ * Abort reasons, including null, the reason of `AbortSignal.timeout`, and an error of the key wrapper’s own class. For
  * each of them, the call must fail as `unavailable`.
  */
 async function reasonsOf(
@@ -91,9 +91,9 @@ async function reasonsOf(
   { wrapped }: Made,
 ): Promise<readonly unknown[]> {
   const foreign = { ...copyOf(wrapped), provider: 'conformance-elsewhere' };
-  const own = await trial.settle(() => keyWrapper.unwrap(foreign, OPTIONS), 'unwrap of another provider’s');
-  const late = new DOMException('the deadline of the caller', 'TimeoutError');
-  return [undefined, 'error' in own ? own.error : undefined, 'text', null, late, new Error('the caller’s own')];
+  const own = await trial.settle(() => keyWrapper.unwrap(foreign, OPTIONS), 'unwrap of another provider’s wrapped key');
+  const late = new DOMException('the caller’s deadline has passed', 'TimeoutError');
+  return [undefined, 'error' in own ? own.error : undefined, 'text', null, late, new Error('the caller’s own error')];
 }
 
 /** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it ended first. */
@@ -132,7 +132,7 @@ async function abortedUnderWay(
     .finally(() => {
       hasEnded = true;
     });
-  // Wait for microtasks only: no response of a service arrives without a turn of the event loop.
+  // Waits only for microtasks: no response from a service arrives without a turn of the event loop.
   for (let i = 0; i < 20; i++) await Promise.resolve();
   if (hasEnded) return undefined;
   for (let i = 0; i < turns; i++) await nextTurn();
@@ -147,7 +147,7 @@ const TRIES = 3;
 const MANY = 20;
 /** Number of turns of the event loop within which a call counts as ending at once. */
 const AT_ONCE_TURNS = 200;
-/** The kit’s timers that must expire before a call counts as late. A busy machine also delays them. */
+/** How many of the kit’s timers must fire before a call counts as late. A busy machine delays the timers, too. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
 
 /** Aborts a call to a reachable service midway, if it takes long enough. */
@@ -176,8 +176,8 @@ async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: re
 }
 
 /**
- * Aborted calls must end at once, and before earlier calls that wait for their service. If any call ends before the
- * abort, none is checked.
+ * Expects aborted calls to end at once, and before earlier calls that wait for their service. Checks nothing if any
+ * call ends before the abort.
  */
 async function expectAtOnce(
   trial: KeyWrapperTrial,

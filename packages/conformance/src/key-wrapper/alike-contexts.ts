@@ -31,7 +31,7 @@ export const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTR
   }),
 );
 
-/** For an adapter that escapes separators with a backslash, but does not escape the backslash. */
+/** Contexts that an adapter confuses if it escapes separators with a backslash, but not the backslash itself. */
 export const ESCAPED_CONTEXTS: readonly Alike[] = [
   ['=', ','],
   [':', ';'],
@@ -43,7 +43,7 @@ export const ESCAPED_CONTEXTS: readonly Alike[] = [
   return [what, { [`${name}${after}x${between}${next}`]: 'x' }, { [`${name}\\`]: 'x\\', [next]: 'x' }];
 });
 
-/** For an adapter that escapes only the first of two separators in a value. */
+/** Contexts that an adapter confuses if it escapes only the first of two separators in a value. */
 export const TWICE_SEPARATED: readonly Alike[] = [
   [';', '='],
   [',', ':'],
@@ -101,7 +101,7 @@ const ALIKE_VALUES: readonly Alike[] = [
   ),
 ];
 
-/** The values, and the same texts as names. */
+/** Pairs of contexts that differ in a value, and pairs that differ in the same way in a name. */
 export const ALIKE_CHARACTERS: readonly Alike[] = [
   ...ALIKE_VALUES,
   ...ALIKE_VALUES.flatMap(([what, one, other]): readonly Alike[] => {
@@ -141,7 +141,7 @@ function own(name: string, value: string): Context {
   return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
 }
 
-/** For an adapter that stores a length in one byte: the end of a long value then looks like the next member. */
+/** A name and its value. If an adapter stores lengths in one byte, the end of a long value looks like this member. */
 const [NAME, VALUE] = ['n'.repeat(127), 'v'.repeat(127)];
 
 export const WRAPPED_LENGTHS: readonly Alike[] = [

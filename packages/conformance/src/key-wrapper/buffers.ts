@@ -10,8 +10,8 @@ const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 /** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 100;
 /**
- * Minimum and maximum number of results to keep for each call, made in pairs. If time allows, they are more than a
- * buffer pool holds.
+ * Minimum and maximum number of results to keep for each kind of call. Calls are made in pairs. If time allows, more
+ * results are kept than a buffer pool holds.
  */
 const [LEAST_KEPT, MOST_KEPT] = [10, 40];
 const KEEPING_MS = 300;

@@ -1,4 +1,4 @@
-import type { KeyWrapper } from '@sealring/core';
+import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import {
   ALIKE_CHARACTERS,
@@ -49,7 +49,7 @@ const PARTS: readonly (readonly [what: string, context: Context])[] = [
 export const CONTEXT_CHECKS: KeyWrapperChecks = {
   'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
-    if (!supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
+    if (!supports.context) throw new NotApplicable('supports.context is false, so the ring binds the context');
     const expectBound = (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS): Promise<void> =>
       trial.each(others, async ([words, context]) => {
         const what = `the wrapped key of ${made.by} under a context ${words}`;
@@ -59,6 +59,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
         if (!isDenied) expectKind(error, 'corrupt', what);
       });
     await expectRead(trial);
+    await expectEachRead(trial);
     // A cached unwrap must not be used for another context.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       await expectBound(keyWrapper, made, [...OTHERS, ...PARTS.slice(1)]);
@@ -74,7 +75,9 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
     const keyWrapper = await trial.create();
-    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
+    if (!keyWrapper.supports.context) {
+      throw new NotApplicable('supports.context is false, so the ring binds the context');
+    }
     const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
     const context = { ...CONTEXT, abc: 'd' };
     await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key for the context ab: cd, under abc: d', { context });
@@ -85,6 +88,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
         what,
       );
       if ('error' in outcome) expectFailure(outcome.error, what);
+      else await expectHalvesApart(trial, keyWrapper, wrappedKeyOf(outcome.value, what), half);
     }
     return expectApart(trial, ...SHIFTED_CONTEXTS, ESCAPED_CONTEXTS, TWICE_SEPARATED, ALIKE_CHARACTERS);
   },
@@ -115,7 +119,22 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** A context object that its owner changes between calls must count as another context. */
+/** Expects that a lone surrogate that wrap accepted is not confused with another one, or with U+FFFD. */
+async function expectHalvesApart(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  wrapped: WrappedKey,
+  half: Context,
+): Promise<void> {
+  for (const other of ['\ud801', '\udc01', '\ufffd', '?', '']) {
+    const swapped = Object.entries(half).map((pair) => pair.map((text) => text.replace(/\p{Surrogate}/u, other)));
+    const context = { ...CONTEXT, ...Object.fromEntries(swapped) };
+    const what = 'its wrapped key under a context with another character in place of a lone surrogate';
+    expectFailure(await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context }), what), what);
+  }
+}
+
+/** Expects a context object that its owner changes between calls to count as another context. */
 async function expectRead(trial: KeyWrapperTrial): Promise<void> {
   const { keyWrapper, ...made } = await trial.createOpened();
   const context = { ...CONTEXT };
@@ -125,6 +144,20 @@ async function expectRead(trial: KeyWrapperTrial): Promise<void> {
     const what = 'its wrapped key under a context object that was changed after an earlier call';
     await trial.expectCorrupt(keyWrapper, wrapped, what, { context });
     context['sealring:purpose'] = purpose;
+  }
+}
+
+/** Each call must bind the values of its own context, even if an earlier call had the same names. */
+async function expectEachRead(trial: KeyWrapperTrial): Promise<void> {
+  const keyWrapper = await trial.create();
+  for (const value of [purpose, 'another', purpose]) {
+    const context = { ...CONTEXT, 'sealring:purpose': value };
+    const other = { ...CONTEXT, 'sealring:purpose': 'third' };
+    for (const made of await madeUnder(trial, keyWrapper, context)) {
+      const what = `a wrapped key of ${made.by}, after calls under other values,`;
+      await trial.expectOpens(keyWrapper, made, what, { context });
+      await trial.expectCorrupt(keyWrapper, made.wrapped, `${what} under another value`, { context: other });
+    }
   }
 }
 

@@ -19,7 +19,10 @@ import {
 /** Number of repetitions of a refused call, which reveal a cached result. */
 const TIMES = 3;
 
-/** Number of rotations until a version has two digits, as far as the time allows. */
+/** Wait for calls that a key wrapper makes ahead of time, in milliseconds. */
+const AHEAD_MS = 100;
+
+/** Number of rotations after which a version has two digits, if time allows that many. */
 const TWO_DIGITS = 10;
 const ROTATING_MS = 1_000;
 
@@ -56,7 +59,9 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       }
       asked.push(fresh);
       for (const keyWrapper of asked) {
-        made.push(...(await trial.makeEach(keyWrapper)));
+        for (const isGeneratedFirst of [true, false]) {
+          made.push(...(await trial.makeEach(keyWrapper, {}, { isGeneratedFirst })));
+        }
         const entry = trial.random.bytes(32);
         const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
         if (!types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) !== true) continue;
@@ -98,7 +103,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-ROTATED-NAMES': async (trial) => {
-    // The earlier instance may keep using the version that it knows for some time.
+    // For some time, the earlier instance may keep using the version that it knows.
     const { before, after } = await rotated(trial);
     const names = new Set(before.map(({ wrapped }) => wrapped.keyId));
     const expectNew = (made: readonly MadeBy[]): void => {
@@ -115,12 +120,12 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
       });
       const what = 'a wrap after disable and enable';
-      // Whether it succeeds at all is the subject of WRAP-ENABLED.
+      // WRAP-ENABLED checks whether the wrap succeeds at all.
       const again = await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
       const isSame = 'error' in again || wrappedKeyOf(again.value, what).keyId === wrapped?.keyId;
       expectThat(isSame, `${what} names a different version than the earlier wrapped key`);
     }
-    // Up to a two-digit version, which comes before a one-digit version if versions are compared as text.
+    // Rotates up to a two-digit version, which precedes a one-digit version if versions are compared as text.
     const { rotate } = trial.control('rotate');
     for (const _ of trial.inTime(Array.from({ length: TWO_DIGITS }), 0, ROTATING_MS)) {
       await rotate();
@@ -153,14 +158,17 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** A version has exactly one spelling. Without versions, a suffix names another KMS key: see WRAP-OTHER-KEY-NAMED. */
+/**
+ * Expects a version to have exactly one spelling. Without versions, a suffix names another KMS key, which
+ * WRAP-OTHER-KEY-NAMED checks.
+ */
 async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   const { keyWrapper, wrapped } = await trial.createOpened();
   const { keyId } = wrapped;
   if (keyWrapper.supports.keyVersions !== true) return;
   const ends = ['x', '\n', ' ', '/', '?x=y', '.0', 'e0'].map((end) => keyId + end);
   const numbers = ['0', ' ', '0x', '+'].map((before) => keyId.replace(/\d+$/, (digits) => before + digits));
-  // Equal to the version in their lowest 8, 16, 32 and 64 bits.
+  // These numbers have the same lowest 8, 16, 32 or 64 bits as the version.
   const overflowing = [8n, 16n, 32n, 64n].map((bits) =>
     keyId.replace(/\d+$/, (digits) => `${BigInt(digits) + 2n ** bits}`),
   );
@@ -193,6 +201,8 @@ function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
     for (const { name, start } of trial.calls(keyWrapper, made)) await trial.settle(start, name);
     const entry = trial.random.bytes(32);
     const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
+    // Time to prepare a result for the next call.
+    await pause(AHEAD_MS);
     await trial.whileChanged(pair, async () => {
       // The public key is pinned, so verify still works.
       const isGood = !types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) === true;

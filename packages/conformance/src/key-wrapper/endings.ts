@@ -1,13 +1,29 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KeyWrapper } from '@sealring/core';
+import type { KeyWrapper, WrapOptions } from '@sealring/core';
 import { flipped, sameBytes } from '../bytes.ts';
+import { expectNoPatches } from '../observe.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
-import { expectNoTimers } from '../watch.ts';
-import { expectKind, isKeyWrapperError, type KeyWrapperChecks, NOWHERE, promptly, wrappedKeyOf } from './trial.ts';
+import { expectNoListeners, expectNoTimers, expectQuiet } from '../watch.ts';
+import {
+  type Call,
+  copyOf,
+  expectKind,
+  isKeyWrapperError,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  NOWHERE,
+  OPTIONS,
+  promptly,
+  wrappedKeyOf,
+} from './trial.ts';
+
+/** Longest wait for the answer to an aborted call, in milliseconds. */
+const LATE_MS = 500;
 
 export const ENDING_CHECKS: KeyWrapperChecks = {
   'WRAP-UNREACHABLE': async (trial) => {
@@ -26,7 +42,7 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
 
 const BESIDE = ' of one instance, in progress while another one was closed,';
 
-/** Effects of close. Checked last, since a wrapper that closes a shared client breaks all later checks. */
+/** Checks of the effects of close. They run last, since a wrapper that closes a shared client breaks later checks. */
 export const CLOSING_CHECKS: KeyWrapperChecks = {
   'WRAP-CLOSE-ALONE': async (trial) => {
     const [keyWrapper, before] = [await trial.create(), await trial.create()];
@@ -41,7 +57,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
       }
     };
     await expectWorks(before);
-    // Creates this instance only now, since a new instance may reconnect what the closed instance shared.
+    // Creates this instance only now, since a new instance may reconnect a client that the closed instance shared.
     await expectWorks(await trial.create());
   },
   'WRAP-CLOSE': async (trial) => {
@@ -103,7 +119,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** The call may succeed, or fail with a KeyWrapperError. */
+/** Expects a call to succeed or to fail with a KeyWrapperError. */
 function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
   if ('error' in outcome) {
     expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeThrown(outcome.error)}`);
@@ -130,29 +146,76 @@ export const PURITY_CHECKS: KeyWrapperChecks = {
       for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) await use(keyWrapper);
       await trial.close();
     });
-    // Whatever a key wrapper's calls start, its own close must end, not only the close of the target.
+    // A key wrapper's own close must end everything that its calls started; the target's close must not be needed.
     const closable = await trial.create();
     if (closable.close !== undefined) await expectNoTimers(() => use(closable));
-    const counts: number[] = [];
-    for (let i = 0; i < 3; i++) {
+    await expectNoListeners(async () => {
       const keyWrapper = await trial.create();
       await trial.make(keyWrapper);
       await trial.settle(() => keyWrapper.close?.(), 'close');
       if (keyWrapper.close === undefined) await trial.close();
-      counts.push(process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0));
-    }
-    const [first = 0, second = 0, third = 0] = counts;
-    expectThat(first >= second || second >= third, 'every key wrapper leaves listeners on the process');
+    });
   },
+  'WRAP-QUIET': (trial) => expectQuiet(() => useEach(trial)),
+  'WRAP-NO-GLOBALS': (trial) => expectNoPatches(trial.target, () => useEach(trial)),
   'WRAP-SIGNAL-LEFT': async (trial) => {
     const { keyWrapper, ...made } = await trial.createOpened();
-    const { signal } = new AbortController();
-    const bad = { ...made, wrapped: { ...made.wrapped, wrapped: flipped(made.wrapped.wrapped, 0) } };
-    for (const { name, start } of [...trial.calls(keyWrapper, made), ...trial.calls(keyWrapper, bad)]) {
-      for (let i = 0; i < 2; i++) await trial.settle(() => start(signal), name);
-      await pause(1);
-      const left = getEventListeners(signal, 'abort').length + (signal.onabort === null ? 0 : 1);
-      expectThat(left === 0, `after ${name}, ${left} listeners are left on its signal`);
+    const expectNone = async (calls: readonly Call[], when = ''): Promise<void> => {
+      for (const { name, start } of calls) {
+        const { signal } = new AbortController();
+        for (let i = 0; i < 2; i++) await trial.settle(() => start(signal), name);
+        await pause(1);
+        const left = getEventListeners(signal, 'abort').length + (signal.onabort === null ? 0 : 1);
+        expectThat(left === 0, `after ${name}${when}, ${left} listeners are left on its signal`);
+      }
+    };
+    const { wrapped } = made;
+    await expectNone(trial.calls(keyWrapper, made));
+    for (const place of [0, wrapped.wrapped.length - 1]) {
+      const bad = { ...made, wrapped: { ...wrapped, wrapped: flipped(wrapped.wrapped, place) } };
+      await expectNone(trial.calls(keyWrapper, bad), ' of an altered wrapped key');
     }
+    if (trial.target.control?.disable !== undefined) {
+      const asked = await trial.create();
+      const work = (): Promise<void> => expectNone(trial.calls(asked, made), ' while disabled');
+      await trial.whileChanged(['disable', 'enable'], work);
+    }
+    await expectNoLateDates(trial, keyWrapper, made);
   },
 };
+
+/** Makes every call, and causes refusals. */
+async function useEach(trial: KeyWrapperTrial): Promise<void> {
+  const keyWrapper = await trial.create();
+  const made = await trial.make(keyWrapper);
+  const bad = { ...made, wrapped: { ...made.wrapped, wrapped: flipped(made.wrapped.wrapped, 0) } };
+  for (const { name, start } of [...trial.calls(keyWrapper, made), ...trial.calls(keyWrapper, bad)]) {
+    await Promise.all([undefined, AbortSignal.abort()].map((signal) => trial.settle(() => start(signal), name)));
+  }
+  await trial.settle(() => keyWrapper.close?.(), 'close');
+}
+
+/** Expects that an aborted call reports no date after it has rejected. */
+async function expectNoLateDates(trial: KeyWrapperTrial, keyWrapper: KeyWrapper, made: Made): Promise<void> {
+  const began = performance.now();
+  await trial.expectOpens(keyWrapper, made);
+  const answerMs = Math.min(LATE_MS, 2 * (performance.now() - began)) + LATE_MS / 10;
+  for (const [name, start] of [
+    ['wrap', (options: WrapOptions) => keyWrapper.wrap(Uint8Array.from(made.dataKey), options)],
+    ['unwrap', (options: WrapOptions) => keyWrapper.unwrap(copyOf(made.wrapped), options)],
+    ['generate', (options: WrapOptions) => keyWrapper.generate?.(options)],
+  ] as const) {
+    let hasEnded = false;
+    let late = 0;
+    const onServiceDate = (): void => void (late += Number(hasEnded));
+    const controller = new AbortController();
+    const options = { ...OPTIONS, signal: controller.signal, onServiceDate };
+    const call = trial.settle(() => start(options), name);
+    await pause(1);
+    controller.abort();
+    await call;
+    hasEnded = true;
+    await pause(answerMs);
+    expectThat(late === 0, `an aborted ${name} reported a date after it had ended`);
+  }
+}

@@ -18,10 +18,10 @@ import {
 /** Wait for the output of a call, in milliseconds. */
 const LATER_MS = 50;
 
-/** Number of bytes at the end of a wrapped key that are looked for in errors; they look random. */
+/** Number of bytes at the end of a wrapped key to search for in errors. These bytes look random. */
 const END_BYTES = 32;
 
-/** Globals that existed before the kit. */
+/** Globals that existed before the kit was loaded. */
 const GLOBALS = new Set(Reflect.ownKeys(globalThis));
 
 /** A failed call. */
@@ -30,7 +30,7 @@ interface Failure {
   readonly operation: string;
   readonly error: unknown;
   readonly what: string;
-  /** Thrown synchronously. */
+  /** Whether the error was thrown synchronously. */
   readonly isThrown: boolean;
 }
 
@@ -91,6 +91,14 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     try {
       keys.push((await failuresOf(trial)).dataKey);
       const keyWrapper = await trial.create();
+      const make = async (): Promise<Uint8Array> => (await trial.make(keyWrapper)).dataKey;
+      // A call may print only once.
+      const generate = async (): Promise<Uint8Array> => {
+        const outcome = await trial.settle(() => keyWrapper.generate?.(OPTIONS), 'generate');
+        const dataKey: unknown = 'error' in outcome ? undefined : Object(outcome.value).dataKey;
+        return types.isUint8Array(dataKey) ? Uint8Array.from(dataKey) : make();
+      };
+      keys.push(...(keyWrapper.generate === undefined ? [] : [await generate()]), await make());
       for (const made of await trial.makeEach(keyWrapper)) {
         await trial.unwrap(keyWrapper, made.wrapped);
         keys.push(made.dataKey);
@@ -112,6 +120,12 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };
     const made = [fresh, ...others];
     for (const { wrapped, by } of made) {
+      // Node's pool also holds other data, such as what the kit copies.
+      const { buffer } = wrapped.wrapped;
+      const seen = { texts: [], bytes: buffer.byteLength === Buffer.poolSize ? [] : [new Uint8Array(buffer)] };
+      for (const one of made) {
+        expectThat(!shows(seen, one.dataKey), `the ArrayBuffer of a wrapped key of ${by} contains a data key`);
+      }
       await trial.unwrap(keyWrapper, wrapped);
       const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
       await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
@@ -208,7 +222,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
     ['wrap', ' of a data key as an array', () => wrap([...dataKey])],
     ['wrap', ' of a data key as hexadecimal text', () => wrap(hex)],
     ['wrap', ' of a data key as base64', () => wrap(Buffer.from(dataKey).toString('base64'))],
-    ['wrap', ' with null for options', () => wrap(Uint8Array.from(dataKey), null)],
+    ['wrap', ' with null as options', () => wrap(Uint8Array.from(dataKey), null)],
     ['wrap', ' under a context of numbers', () => wrap(Uint8Array.from(dataKey), { context: { a: 1 } })],
     ['unwrap', ' of nothing', () => unwrap(undefined)],
     ['unwrap', ' of text', () => unwrap({ ...record, wrapped: hex })],
@@ -216,7 +230,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
     ['generate', ' without options', () => keyWrapper.generate?.(undefined as never)],
     ['sign', ' of nothing', () => keyWrapper.sign?.(undefined as never)],
     ['sign', ' of hexadecimal text', () => keyWrapper.sign?.(hex as never)],
-    ['sign', ' with text for options', () => keyWrapper.sign?.(dataKey, 'text' as never)],
+    ['sign', ' with text as options', () => keyWrapper.sign?.(dataKey, 'text' as never)],
   ];
   const failures: Failure[] = [];
   for (const one of given) failures.push(...(await failureOf(trial, keyWrapper, one)));

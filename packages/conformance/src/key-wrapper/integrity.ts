@@ -12,7 +12,7 @@ import {
   OPTIONS,
 } from './trial.ts';
 
-/** Number of bytes at either end, and between them, that have a bit flipped. Each costs a call. */
+/** Number of bytes at either end, and of bytes between the ends, in which a bit is flipped. Each flip costs a call. */
 const ENDS = 16;
 const BETWEEN = 8;
 /** For a remote service, the maximum length of a wrapped key in which the check changes every byte. */
@@ -21,7 +21,7 @@ const EVERY_BYTE = 256;
 const HEAD = 4;
 /** Time for flipping every bit of a wrapped key, if the wrapper calls no service, in milliseconds. */
 const EVERY_BIT_MS = 1_500;
-/** Number of alterations that are tried even if that takes longer. */
+/** Minimum number of alterations that are tried, even if they take longer. */
 const LEAST_TRIED = 8;
 /** Offsets, from either end, at which two wrapped keys are spliced: lengths of nonces, tags and headers. */
 const SEAMS = [12, 16, -16, -12];

@@ -16,7 +16,7 @@ import {
 /** Time for a call to notice that its service is unreachable, in milliseconds. */
 const OUTAGE_MS = 1_000;
 const ELSEWHERE = 'conformance-elsewhere';
-/** Names of members that every object has, including a lookup table of providers or keys. */
+/** Names of members that every object has, even one that serves as a lookup table of providers or keys. */
 const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
 
 export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
@@ -85,8 +85,8 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const [made, theirs] = [await trial.makeEach(keyWrapper), await trial.makeEach(other)];
     const unasked = await trial.createUnasked();
     const one = made[0] as Made;
-    // The instance with an unreachable service must give the same answers, and both must repeat them after valid and
-    // invalid calls.
+    // The instance with an unreachable service must give the same answers, and both instances must repeat them after
+    // valid and invalid calls.
     for (const asked of [keyWrapper, unasked]) {
       expectOwns(asked, made, theirs);
       const good = (): unknown => asked.unwrap(copyOf(one.wrapped), OPTIONS);
@@ -110,8 +110,8 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
 }
 
 /**
- * The wrapped key, relabelled with names that resemble ours: with another prefix or suffix, on another line, or as
- * matched by a pattern. Leaves the end of a name unchanged if it may be a version.
+ * The wrapped key under names that resemble the name of its KMS key: with another prefix or suffix, on another line, or
+ * matched if a separator acts as a wildcard. Leaves the end of a name unchanged if it may be a version.
  */
 function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
@@ -145,7 +145,7 @@ function otherPlaces(keyId: string): readonly string[] {
     .flatMap((part, i) => (/^[a-z]\w*-\w|^$/i.test(part) ? [] : [parts.with(i, `${part}q`).join('/')]));
 }
 
-/** Variants of a name, which an adapter may accept: with a prefix, another first character or a separator replaced. */
+/** Variants of a name that an adapter may accept: with a prefix, another first character or another separator. */
 function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
@@ -153,14 +153,14 @@ function spellingsOf(keyId: string): readonly string[] {
   return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separatedBy(keyId)];
 }
 
-/** The same name in different letter case, if it starts with a letter. */
+/** The same name with its first letter in the other case, if it starts with a letter. */
 function otherCaseOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const names = [first.toUpperCase(), first.toLowerCase()].map((letter) => `${letter}${keyId.slice(1)}`);
   return names.filter((name) => name !== keyId);
 }
 
-/** Names of providers that resemble the wrapper’s own, and others. */
+/** Names of other providers, some of which resemble the name of the wrapper’s own. */
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
   const alike = [provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
   const names = [ELSEWHERE, 'local', 'aws-kms', '', ...alike, ...OBJECT_NAMES];
@@ -191,7 +191,7 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
   }
 }
 
-/** Spelling need not matter, but unwrap must not refuse, before any call, a wrapped key that owns accepts. */
+/** Expects unwrap not to refuse, before any call, a wrapped key with another spelling of keyId that owns accepts. */
 async function expectOneAnswer(trial: KeyWrapperTrial, unreachable: KeyWrapper, { wrapped }: Made): Promise<void> {
   const { keyId } = unreachable;
   const names = [keyId.toUpperCase(), keyId.toLowerCase(), ...otherCaseOf(keyId), ...spellingsOf(keyId)];

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual, types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
-import { bothWays, xor } from '../bytes.ts';
+import { bothWays, flipped, xor } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
 import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
-/** Number of consecutive bytes: this many agree by chance once in 2^128 times. */
+/** Number of consecutive bytes to compare: this many agree by chance in one of 2^128 cases. */
 const TELLING_BYTES = 16;
 /** Minimum of nonzero bytes in the XOR of two data keys, since the XOR of a common header is zero. */
 const LEAST_DIFFERENT = 8;
@@ -44,7 +44,7 @@ function readingsOf(wrapped: Uint8Array): readonly Buffer[] {
 /** Limits of a ring document for a provider and for the id of a KMS key. */
 const PROVIDER = /^[a-z0-9-]{1,64}$/;
 const LONGEST_KEY_ID = 2_048;
-/** A 64th of 256 KiB, minus the rest of an entry. */
+/** Maximum length of a stored wrapped key: a 64th of 256 KiB, minus the rest of an entry. */
 const LARGEST_RECORD = 3_500;
 /** Time limit of a call to a service that does not answer, in milliseconds. */
 const UNANSWERED_MS = 1_000;
@@ -93,7 +93,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CONFIDENTIAL': async (trial) => {
     const wraps: Made[] = [];
-    // Like two processes, each of which may count its nonces from one.
+    // The two instances act like two processes, each of which may count its nonces from one.
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
       wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
     }
@@ -135,6 +135,16 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     }
     const entry = trial.random.bytes(32);
     if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
+    // An answer that refuses a call can have a date, too.
+    const refused = copyOf((await trial.make(keyWrapper)).wrapped);
+    refused.wrapped.set(flipped(refused.wrapped, refused.wrapped.length - 1));
+    await trial.settle(() => keyWrapper.unwrap(refused, { ...OPTIONS, ...options }), 'unwrap');
+    if (trial.target.control?.disable !== undefined) {
+      const asked = await trial.create();
+      await trial.whileChanged(['disable', 'enable'], async () => {
+        await trial.settle(() => asked.wrap(trial.dataKey(asked), { ...OPTIONS, ...options }), 'wrap');
+      });
+    }
     told.forEach(checkDate);
     await ownDates(trial);
     if (trial.target.createUnreachable === undefined) return;

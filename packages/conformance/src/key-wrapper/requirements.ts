@@ -92,9 +92,11 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-ERROR-CAUSE': should('No foreign error is attached to a failure, and nothing is copied from one.', 'errors'),
   'WRAP-OUTPUT-SECRET': must('No call prints a data key or writes one to a file.', KIT),
   'WRAP-INSPECT-SECRET': should(
-    'A printed key wrapper reveals no data key it has handled, nor does the environment or a global.',
+    'No data key appears in a printed key wrapper, the environment, a global, or the buffer of a wrapped key.',
     KIT,
   ),
+  'WRAP-QUIET': should('No call prints anything: servers on stdio use standard output for their messages.', KIT),
+  'WRAP-NO-GLOBALS': should('No call changes a built-in object, such as a prototype or Error.stackTraceLimit.', KIT),
   'WRAP-KEY-LENGTH': must(
     'wrap refuses a data key of the wrong length with a TypeError or RangeError, before any call.',
     4,
@@ -135,5 +137,5 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-CLOSED': should('After close, a call succeeds or fails as unavailable, and a second close does nothing.', KIT),
   'WRAP-INSTANCE-CLOSES': must('Closing an instance of the target completes.', KIT),
   'WRAP-NO-TIMERS': should('A closed key wrapper leaves no timers, watchers or servers behind.', KIT),
-  'WRAP-SIGNAL-LEFT': should('A finished call leaves no listener on its signal.', 'WrapOptions'),
+  'WRAP-SIGNAL-LEFT': should('A finished call leaves no listener on its signal, and reports no date.', 'WrapOptions'),
 };

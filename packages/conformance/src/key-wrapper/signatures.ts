@@ -8,7 +8,7 @@ import { bytesOf, type KeyWrapperChecks, type KeyWrapperTrial, NOWHERE } from '.
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
 /** Lengths at which an adapter may truncate an entry: blocks, hashes, message limits of services, a page. */
 const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
-/** Maximum number of bytes of a signature that have a bit flipped: many, since verify is local. */
+/** Maximum number of bytes of a signature in which a bit is flipped. It is high, since verify is local. */
 const FLIPS = 600;
 
 /** Maximum length of a wrapped key or signature in a ring document, in bytes. */
@@ -81,7 +81,10 @@ async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint
   expectThat(!verdict(signer, ENTRY, theirs), 'a signature of another KMS key verifies');
 }
 
-/** Entries with a common prefix or similar text. @throws {Finding} if the signature of one verifies for another. */
+/**
+ * Checks entries with a common prefix or similar text.
+ * @throws {Finding} if the signature of one entry verifies for another.
+ */
 async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void> {
   const alike: readonly (readonly [Uint8Array, Uint8Array, string])[] = [
     ...LENGTHS.map((length) => {

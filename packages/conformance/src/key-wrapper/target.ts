@@ -5,7 +5,7 @@ import { aFlag, aFunction, anObject, aText, checkArgument } from '../options.ts'
 /** A key wrapper and its close function. */
 export interface KeyWrapperInstance {
   readonly keyWrapper: KeyWrapper;
-  /** Called after the check, even if the key wrapper itself was closed. */
+  /** Closes the instance. Called after the check, even if the key wrapper itself was closed. */
   close?(): Promise<void> | void;
 }
 
@@ -31,7 +31,7 @@ export interface KeyWrapperControl {
   /** Removes the caller's permission to use the KMS key. */
   deny?(): Promise<void> | void;
   allow?(): Promise<void> | void;
-  /** Creates a new version that later wraps use. */
+  /** Creates a new version of the KMS key, which all later wraps use. */
   rotate?(): Promise<void> | void;
 }
 
@@ -61,7 +61,7 @@ const TARGET = anObject({
   createUnreachable: v.optional(aFunction),
   control: v.optional(eachOf(aFunction, 'disable', 'enable', 'deny', 'allow', 'rotate')),
   supports: v.optional(eachOf(aFlag, 'remote', 'versions', 'signatures')),
-  // For a target that runs a program. The caller who created the target closes it.
+  // Only a target that runs a program has this member. The code that created the target calls it.
   close: v.optional(aFunction),
 });
 

@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { flipped, sameBytes } from '../bytes.ts';
+import { noteBuiltIns } from '../observe.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { Trial, within } from '../trial.ts';
@@ -10,7 +11,7 @@ export type KeyWrapperChecks = Checks<KeyWrapperTrial>;
 
 const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 
-/** Whether it is a `KeyWrapperError`. Compares the name, since an adapter may have its own copy of the class. */
+/** Whether an error is a `KeyWrapperError`. Compares the name, since an adapter may have its own copy of the class. */
 export function isKeyWrapperError(
   error: unknown,
 ): error is Error & { readonly kind: unknown; readonly summary: unknown } {
@@ -75,10 +76,12 @@ export class KeyWrapperTrial extends Trial {
   readonly target: KeyWrapperTarget;
   readonly supports: Required<KeyWrapperSupport>;
   #doesGenerate: Promise<boolean> | undefined;
+  #isGeneratedFirst = false;
 
   constructor(target: KeyWrapperTarget, seed: number) {
     super(seed);
     this.target = target;
+    noteBuiltIns(target);
     const { remote = true, versions = true, signatures = true } = target.supports ?? {};
     this.supports = { remote, versions, signatures };
   }
@@ -93,7 +96,7 @@ export class KeyWrapperTrial extends Trial {
     return keyWrapper;
   }
 
-  /** An instance that exposes calls to its service: the service, if it has one, is unreachable. */
+  /** An instance on which any call to its service would fail, since the service, if there is one, is unreachable. */
   createUnasked(): Promise<KeyWrapper> {
     return this.create(this.target.createUnreachable && 'createUnreachable');
   }
@@ -187,14 +190,25 @@ export class KeyWrapperTrial extends Trial {
   }
 
   /** A wrapped key from wrap, and one from generate if generate works; WRAP-GENERATE checks whether it does. */
-  async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
-    const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
-    if (!(await this.#generates(keyWrapper))) return [wrapped];
-    const { dataKey, wrapped: generated } = await this.generate(keyWrapper, options);
-    return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
+  async makeEach(
+    keyWrapper: KeyWrapper,
+    options: Options = {},
+    { isGeneratedFirst = this.#isGeneratedFirst }: { readonly isGeneratedFirst?: boolean } = {},
+  ): Promise<readonly MadeBy[]> {
+    const wrap = async (): Promise<MadeBy> => ({ by: 'wrap', ...(await this.make(keyWrapper, options)) });
+    if (!(await this.#generates(keyWrapper))) return [await wrap()];
+    const generate = async (): Promise<MadeBy> => {
+      const { dataKey, wrapped } = await this.generate(keyWrapper, options);
+      return { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped };
+    };
+    // Each is called first at times, because a call can depend on the one before.
+    this.#isGeneratedFirst = !this.#isGeneratedFirst;
+    if (!isGeneratedFirst) return [await wrap(), await generate()];
+    const generated = await generate();
+    return [await wrap(), generated];
   }
 
-  /** Like {@link makeEach}, with a separate instance for each wrapped key, which made it and has unwrapped it once. */
+  /** Like {@link makeEach}, but for each wrapped key, a separate instance made it and has unwrapped it once. */
   async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
@@ -206,7 +220,7 @@ export class KeyWrapperTrial extends Trial {
     return all;
   }
 
-  /** Whether the wrapped key of a generated data key unwraps to it. Checked once. */
+  /** Whether the wrapped key of a generated data key unwraps to that data key. Checked only once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
     this.#doesGenerate ??= this.generate(keyWrapper)

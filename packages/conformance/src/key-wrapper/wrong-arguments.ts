@@ -74,7 +74,9 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-ARGUMENT-CONTEXT': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false, so the ring binds it');
+    if (!keyWrapper.supports.context) {
+      throw new NotApplicable('supports.context is false, so the ring binds the context');
+    }
     const contexts: Given = [
       ['a number in it', { ...CONTEXT, number: 1 }],
       ['null in it', { ...CONTEXT, nothing: null }],

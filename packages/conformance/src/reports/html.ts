@@ -59,7 +59,7 @@ function cell({ id, status }: Row, x: number, y: number): unknown {
 <text x="${x + CELL / 2}" y="${y + CELL / 2}" dy=".35em" text-anchor="middle" fill="#fff">${sign}</text></g>`;
 }
 
-/** Nothing loads or runs, whatever the name of the target contains. */
+/** The content security policy of a report: nothing loads or runs, whatever the name of the target contains. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**

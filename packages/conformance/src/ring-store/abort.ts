@@ -17,8 +17,8 @@ const SHORT = 500;
 /** Reasons for an abort. The reason must make no difference. */
 const REASONS: readonly unknown[] = [
   undefined,
-  new DOMException('the time is over', 'TimeoutError'),
-  new Error('the caller has gone'),
+  new DOMException('the deadline has passed', 'TimeoutError'),
+  new Error('the caller has disconnected'),
   'a text',
   null,
 ];
@@ -163,7 +163,7 @@ async function abortedCall(
   const controller = new AbortController();
   const began = performance.now();
   const ended = trial.promised(() => call(controller.signal), what);
-  // Awaited below. Prevents an unhandled rejection until then.
+  // This promise is awaited below. The handler prevents an unhandled rejection until then.
   ended.catch(() => undefined);
   await moment(began);
   controller.abort(REASONS[trial.random.below(REASONS.length)]);

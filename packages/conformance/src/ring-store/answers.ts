@@ -102,7 +102,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     const store = await trial.open();
     const ring = { document: 'one', revision: await trial.write(store, 'one', undefined) };
     for (const given of [null, 'x', 1]) {
-      const what = `a read with ${kindOf(given)} for options`;
+      const what = `a read with ${kindOf(given)} as options`;
       const outcome = await trial.promised(() => Reflect.apply(Reflect.get(store, 'read'), store, [given]), what);
       if ('value' in outcome) expectOneOf(outcome.value, [ring], what);
     }
@@ -111,7 +111,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     const declared = trial.supports.serviceDate;
     if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
     for (const { what, dates } of await reportedDates(trial, [0])) {
-      if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} reported a date`);
+      if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, but ${what} reported a date`);
       else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} resolved without a date`);
     }
   },
@@ -123,7 +123,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
         // Detects seconds used as milliseconds, local time used as UTC, and invalid dates.
         const isNear = Math.abs(date.getTime() - at) < FURTHEST_MS;
         const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
-        expectThat(isNear, `${what} reported ${shown}, at ${new Date(at).toISOString()} of this clock`);
+        expectThat(isNear, `${what} reported ${shown} when this clock showed ${new Date(at).toISOString()}`);
         // A constant date does not come from the response, but from the document, the connection or a cache.
         const isLater = !before.some((one) => types.isDate(one) && one.getTime() >= date.getTime());
         expectThat(isLater, `${what} reported ${shown} again, ${A_SECOND_MS} ms later`);
@@ -204,7 +204,8 @@ export function expectDiscreet(error: unknown, canary: string, what: string): vo
   const attached = Reflect.ownKeys(error)
     .flatMap((member) => Reflect.get(error, member))
     .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
-  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${describeThrown(attached)}`);
+  const words = `the error of ${what}, ${name}, contains another error: ${describeThrown(attached)}`;
+  expectThat(attached === undefined, words);
 }
 
 type WrongWrite = readonly [name: string, given: (expected: string | undefined) => readonly unknown[]];
@@ -222,7 +223,7 @@ const NO_EXPECTATIONS: readonly WrongWrite[] = [
   ['a number as expected', () => ['x', { expected: 1 }]],
 ];
 
-/** A call to an unreachable backend must not report a date. */
+/** Expects calls to an unreachable backend not to report a date. */
 async function expectNoDates(trial: RingStoreTrial): Promise<void> {
   const [store, unused] = await trial.openPair();
   const expected = await trial.write(store, 'one', undefined);

@@ -89,7 +89,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     const revisions = new Set([revision]);
     for (const round of trial.contests(LEAST_CONTESTS, trial.rounds, CONTESTS_MS)) {
       const winner = await contest(trial, stores, revision, `contest ${round}`);
-      // Each contest is read on the next connection.
+      // The result of each contest is read on the next connection.
       const reader = stores[round % CONNECTIONS] as RingStore;
       await trial.expectStored(reader, winner.document, winner.revision, `a read after contest ${round}`);
       expectThat(!revisions.has(winner.revision), `contest ${round}: the revision ${textOf(winner.revision)} recurred`);
@@ -159,7 +159,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       const found = await trial.read(store);
       expectThat(
         found?.document === String(expected),
-        `${expected} additions resolved, the sum is ${textOf(found?.document ?? 'absent')}`,
+        `${expected} additions resolved, but the sum is ${textOf(found?.document ?? 'absent')}`,
       );
     }
   },
@@ -188,7 +188,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     const over = new AbortController();
     const writing = trial.promised(() => store.write('first', { expected: undefined }), what);
     const ended = writing.finally(() => over.abort());
-    // Awaited below. Prevents an unhandled rejection until then.
+    // This promise is awaited below. The handler prevents an unhandled rejection until then.
     ended.catch(() => undefined);
     await moment(began);
     const revisions: string[] = [];

@@ -26,12 +26,16 @@ const DOCUMENTS: readonly string[] = [
   ...'e\u0301 é¦ﬁ fi¦ß ss¦İ i¦Ａ１ A1¦\u212b Å¦² ½ ㎏'.split('¦'),
   'a\u00a0b\u200bc\u200dd\u2060e\u00adf\u202eg\u3000h',
   '\ufdd0\u{1fffe}\u2764\ufe0f\ufffd\ufffe\uffff\ue000\u{1f468}\u200d\u{1f469}\u{10fffd}\u{10ffff}',
+  // Text that looks like UTF-8, a byte order mark, UTF-16 or UTF-7 that was read as Latin-1 or Windows-1252.
+  ...['é', '€', '😀', '\ufeff{}', 'é €😀'].map((text) => Buffer.from(text).toString('latin1')),
+  ...'Ã© â‚¬ ðŸ˜€¦ÿþa¦+AOk- xn--9ca'.split('¦'),
   // Escape sequences of URLs, forms, markup, SQL, CSV, shells and templates.
   ...'a+b ++¦%41%2B%2541%25¦%% %25¦a%20b+%C3%A9&c=%e9¦$1 %s %00 %d \\n \\ `{{x}}` "'.split('¦'),
   ...'&amp;&lt;&#65;&quot;&nbsp;¦<b>text</b><script>1</script><!-- x --><![CDATA[y]]>'.split('¦'),
   "$& $$ $` $' ${x} $(x) {0} %(x)s :name @p1 ?",
   "'; DROP TABLE ring; -- ''''",
   '#x\n//y\n/* z */\n;',
+  'one\n# two\n#three\n  #four\n',
   ...'@x =1 -x --x 0 false undefined {}'.split(' '),
   '"" """" ,"",\\\\ \\\\\\\\ \\" \\u0041 \\x41 \\101',
   '=?utf-8?B?QQ==?= =41=\n.\n..\nFrom x\n--boundary--',
@@ -49,8 +53,8 @@ const A_WHILE_MS = 1_200;
 
 const SHARED = 'é€😀'.repeat(20);
 /**
- * Versions that share a beginning and an end with several bytes per character, in which a store that saves differences
- * may count wrongly.
+ * Versions that share a beginning and an end with several bytes per character. A store that saves differences may
+ * miscount these characters.
  */
 const SIMILAR: readonly string[] = ['a', 'b', '', 'ab', 'ac', 'é', 'è', '😀', '😁'].flatMap((one) => [
   `${SHARED}${one}`,
@@ -155,37 +159,6 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     await trial.read(store);
     for (const what of ['close', 'a second close']) expectThat(await trial.closesAgain(store), `${what} did not end`);
   },
-  'RING-NAMES-SEPARATE': async (trial) => {
-    for (const isReversed of [false, true]) {
-      const name = trial.freshName();
-      const alike = alikeNames(name);
-      await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
-    }
-    // Equal documents of two rings may share storage, but a change to one ring must not remove the document of the
-    // other.
-    const [one, other] = [await trial.open(), await trial.open()];
-    let revision = await trial.write(one, 'the same', undefined);
-    const kept = await trial.write(other, 'the same', undefined);
-    for (const document of ['changed', 'changed again', 'the same', 'changed']) {
-      revision = await trial.write(one, document, revision);
-      await trial.expectStored(other, 'the same', kept, 'a read of a ring with a document that another ring once had');
-    }
-    // Names that are a number, and other forms of the same number, or neighbouring numbers.
-    const number = `${Date.now()}${String(process.pid).padStart(7, '0')}`;
-    const near = [-1n, 1n].map((by) => String(BigInt(number) + by));
-    await expectSeparate(trial, number, [number, ...near, ...NUMBER_FORMS.map((form) => form.replace('N', number))]);
-  },
-  'RING-NAMES-AT-ONCE': async (trial) => {
-    const stores = await Promise.all(Array.from({ length: 8 }, () => trial.open()));
-    let revisions: readonly string[] = [];
-    for (let round = 0; round <= ROUNDS; round++) {
-      const [writing, reading] = ['a write during writes of others', 'a read during reads of others'];
-      const documents = stores.map((_, i) => `ring ${i}, ${round}`);
-      const writes = stores.map((store, i) => trial.write(store, documents[i] ?? '', revisions[i], writing));
-      revisions = await trial.all(writes);
-      await trial.all(stores.map((store, i) => trial.expectStored(store, documents[i] ?? '', revisions[i], reading)));
-    }
-  },
 };
 
 /** The outcomes of calls that begin before or after the close of their store. */
@@ -210,7 +183,7 @@ async function closedCalls(
       trial.promised(() => store.write('closed', { expected }), `a write ${what}`),
     ]);
   const begun = isUnderWay ? start(before.revision) : undefined;
-  // Awaited below. Prevents an unhandled rejection until then.
+  // This promise is awaited below. The handler prevents an unhandled rejection until then.
   begun?.catch(() => undefined);
   await trial.closeEarly(store);
   if (!isUnderWay) await trial.expectFound(other, before, 'a read after the close of a store that wrote before');
@@ -234,58 +207,4 @@ function randomDocument({ random }: RingStoreTrial): string {
     const [from, to] = random.pick(ranges);
     return String.fromCodePoint(from + random.below(to - from));
   }).join('');
-}
-
-const LONGEST_NAME = 64;
-const NUMBER_FORMS = ['0N', '000N', '-N', 'N.0', 'N.5', 'Ne0', 'N0e-1', '0xN'];
-
-/** Suffixes that programs append to a file name or strip from it. */
-const SUFFIXES =
-  '.ring .bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 .01 -lock -tmp _bak'
-    .concat(' .rev .revision .version .index -0 -1 _0 _1 -rev -version -index -meta')
-    .split(' ');
-
-const ROUNDS = 5;
-
-/** Names that a store may confuse with `name` or with each other. */
-function alikeNames(name: string): readonly string[] {
-  // The longest names, which differ in the last or the first character.
-  const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];
-  return [
-    ...['1', '.a', '-a', '_a', '..a', '--a', '__a', '-', '_', ...SUFFIXES].map((suffix) => name + suffix),
-    ...['x', 'x.', 'x-', '.', '-', '_', '..', '--', '00'].map((prefix) => prefix + name),
-    name.slice(1),
-    name.slice(0, -1),
-    `${head}1`,
-    `${head}2`,
-    `1${tail}`,
-    `2${tail}`,
-  ];
-}
-
-async function expectSeparate(trial: RingStoreTrial, changed: string, names: readonly string[]): Promise<void> {
-  const rings = await trial.all(names.map(async (name) => ({ name, store: await trial.open(name) })));
-  const revisions = new Map<string, string>();
-  for (const { name, store } of rings) {
-    await trial.expectAbsent(store, `a read of ${name}, while only others exist,`);
-    revisions.set(name, await trial.write(store, `of ${name}`, undefined, `the write that creates ${name}`));
-  }
-  const expectOthers = (when: string): Promise<unknown> =>
-    trial.all(
-      rings
-        .filter(({ name }) => name !== changed)
-        .map(({ name, store }) =>
-          trial.expectStored(store, `of ${name}`, revisions.get(name), `a read of ${name} ${when}`),
-        ),
-    );
-  await expectOthers('after every ring was created');
-  const store = await trial.open(changed);
-  await trial.expectStored(store, `of ${changed}`, revisions.get(changed), `a read of ${changed}`);
-  const second = await trial.write(store, 'changed', revisions.get(changed));
-  await expectOthers(`after ${changed} was written`);
-  await trial.write(store, 'changed again', second);
-  await trial.expectConflict(store, second, 'a write with the revision of an earlier version');
-  await expectOthers(`after ${changed} was written twice, with a conflict`);
-  // A database has few connections.
-  await trial.all([store, ...rings.map((ring) => ring.store)].map((one) => trial.closeEarly(one)));
 }

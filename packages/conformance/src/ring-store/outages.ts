@@ -11,7 +11,7 @@ import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 /** The caller's deadline, in milliseconds. A store may have a shorter one. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
-/** Several deadlines. If a store has its own deadline, it cannot match all of them. */
+/** Several deadlines: if a store has its own deadline, that deadline cannot match all of them. */
 const DEADLINES_MS: readonly number[] = [100, 200, 500];
 /** Maximum time between a deadline and the end of its call, in milliseconds. */
 const SLACK_MS = 10_000;
@@ -53,12 +53,12 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
   },
   'RING-UNREACHABLE': async (trial) => {
     const [store, unused, creator, loser] = await trial.openMany(4);
-    // There is an earlier document, with which the store must not answer.
+    // While the backend is unreachable, the store must return neither of these two documents.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
-    // The store must not answer with what it learned from a write conflict.
+    // The store must not answer a read with data from a write conflict.
     await trial.expectConflict(loser, undefined, 'a write that would create the ring');
-    // This read fills a cache, from which the store must not answer while the backend is unreachable.
+    // This read fills any cache, which the store must not use for answers while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
     let dates = 0;
@@ -175,7 +175,7 @@ async function interrupt(
     begin(store, 'two', one.revision),
     begin(absent, 'two', undefined),
   ]);
-  // Awaited below. Prevents an unhandled rejection until then.
+  // This promise is awaited below. The handler prevents an unhandled rejection until then.
   calls.catch(() => undefined);
   await moment(began);
   await trial.breakConnection();

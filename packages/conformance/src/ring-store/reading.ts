@@ -85,7 +85,7 @@ async function writeAndRead(
   return true;
 }
 
-/** Expects that a store that reads ahead does not return what it read before a write. */
+/** Expects a store that reads ahead not to return a document that it read before a write. */
 async function expectFresh(trial: RingStoreTrial): Promise<void> {
   const name = trial.freshName();
   const [store, unused] = await trial.openPair(name);
@@ -211,7 +211,7 @@ export const READING_CHECKS: RingStoreChecks = {
   },
 };
 
-/** Observations, which four requirements share, for each run on a target. */
+/** The observations of each run on a target, which four requirements share. */
 const observed = new WeakMap<Settings, Observed>();
 
 async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
@@ -267,7 +267,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   return { winners, written, observations };
 }
 
-/** A document of its own length and one repeated character, so that a mixture of two is visible. */
+/** A document with a random length and one repeated character, so that a mixture of two documents is detected. */
 function longDocument({ random, supports }: RingStoreTrial, title: string, length?: number): string {
   const most = Math.min(LONGEST_DOCUMENT, supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));

@@ -1,17 +1,17 @@
 import { type RequirementTable, requiredBy } from '../requirement.ts';
 
 const CONTRACT = 'RingStore of @sealring/core (ring-store.ts)';
-const ABSENT = `${CONTRACT}, 1: undefined only when known to be absent`;
+const ABSENT = `${CONTRACT}, 1: read resolves to undefined only if the document is known to be absent`;
 const SWAP = `${CONTRACT}, 2: write is one atomic compare-and-swap`;
 const DURABLE = `${CONTRACT}, 3: a write that resolved is durable and seen by every later read`;
 const BOUND = `${CONTRACT}, 4: documents over 262 144 bytes are refused in both directions`;
-const REPLACE = `${CONTRACT}, 4: by which one write can replace it`;
+const REPLACE = `${CONTRACT}, 4: an error of read has the revision, so that one write can replace the content`;
 const REVISION = `${CONTRACT}: a revision is opaque, and equal for equal versions only`;
-const SIGNAL = `${CONTRACT}: signal ends the call early, it then rejects with kind unavailable`;
+const SIGNAL = `${CONTRACT}: signal ends the call early; the call then rejects with kind unavailable`;
 const WATCH = `${CONTRACT}: watch calls changed soon after a write, and returns a function that ends the watch`;
 const DATE = `${CONTRACT}: onServiceDate is called with the date that the service puts on its answer`;
 const ERRORS = `${CONTRACT}: RingConflictError, RingStoreError and its kinds`;
-const CLOSE = `${CONTRACT}: close ends what the store itself has created`;
+const CLOSE = `${CONTRACT}: close ends everything that the store itself has created`;
 const CLOSED = `${CLOSE}; read and write reject with RingStoreError; F9`;
 const KIT = 'Sealring conformance kit';
 
@@ -34,7 +34,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-NUL': must('A document that is empty or contains a NUL is stored unchanged or refused.', DURABLE),
   'RING-DURABLE': must('A written document is still stored after all stores are closed, and a second later.', DURABLE),
   'RING-INSTANCE-CLOSES': must(
-    'Closing a store completes, by the target’s close if it has one and by the store’s own close otherwise.',
+    'Closing a store completes: the target’s close is called if it has one, and the store’s own close otherwise.',
     CLOSE,
   ),
   'RING-CLOSE-OTHERS': should('Closing one store leaves the other stores usable.', CLOSE),
@@ -135,6 +135,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-WATCH-ENDS': must('An ended watcher is no longer called; all others still are.', WATCH),
   'RING-WATCH-RECOVERS': must('A watcher is called again after an outage.', WATCH),
   'RING-WATCH-ENDS-TWICE': must('Ending a watcher twice does not affect other watchers.', WATCH),
+  'RING-WATCH-QUIET': should('A watcher is not called again and again while nothing is written.', WATCH),
   'RING-WATCH-ARGUMENT': should('watch without a callback throws or returns a function.', `${KIT}; F17`),
   'RING-WATCH-DECLARED': should('A store does not offer watch if its target sets supports.push to false.', KIT),
   'RING-WRITE-ARGUMENTS': should(
@@ -145,4 +146,10 @@ export const RING_STORE_TABLE: RequirementTable = {
     'A read with options that are not an object resolves correctly or rejects.',
     `${KIT}; F17`,
   ),
+  'RING-NO-TIMERS': should(
+    'A closed store leaves no timers, watchers, servers or listeners on the process behind.',
+    CLOSE,
+  ),
+  'RING-QUIET': should('No call prints anything: servers on stdio use standard output for their messages.', KIT),
+  'RING-NO-GLOBALS': should('No call changes a built-in object, such as a prototype or Error.stackTraceLimit.', KIT),
 };

@@ -15,7 +15,7 @@ export const IMPOSSIBLE: readonly string[] = [
   ...Array.from('é€😀\0\ud800\n\\'),
   '9'.repeat(40),
   '0'.repeat(1_000),
-  'x'.repeat(10_000),
+  'x'.repeat(2_000),
 ];
 
 /** Texts that resemble a revision, but must be treated as different from it. */
@@ -46,8 +46,8 @@ export function othersLike(revision: string): readonly string[] {
 }
 
 /**
- * Texts that become equal to the revision by trimming, case folding, decoding, conversion, normalization, or truncation
- * at a NUL.
+ * Texts that become equal to the revision after trimming, case folding, decoding, conversion, normalization, or
+ * truncation at a NUL.
  */
 export function spellingsOf(revision: string): readonly string[] {
   const around = [

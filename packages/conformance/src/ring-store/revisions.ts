@@ -10,11 +10,11 @@ const VERSIONS = 30;
 const MOST_VERSIONS = 300;
 const VERSIONS_MS = 2_000;
 const READS = 5;
-/** Number of versions whose revisions must lose. */
+/** Number of versions that are written; a write with the revision of an earlier one must lose. */
 const STALE_VERSIONS = 12;
 /** Number of losing writes. */
 const AT_ONCE = 8;
-/** Number of places of a long document that change, one at a time. */
+/** Number of positions at which a long document is changed, one at a time. */
 const PLACES = 16;
 const LONGEST = 65_536;
 
@@ -78,8 +78,8 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const second = await trial.write(store, 'two', first);
     await trial.remove(name);
     let revision: string | undefined;
-    // If revisions are hashes, a revision may recur with its document, since no update is lost. All documents have the
-    // same length.
+    // If revisions are hashes, the same document may get the same revision again, because no update is lost then. All
+    // documents have the same length.
     for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'six'] : ['six', 'ten']) {
       revision = await trial.write(other, document, revision, 'a write after the removal');
       for (const expected of [first, second]) {
@@ -126,13 +126,13 @@ export const REVISION_CHECKS: RingStoreChecks = {
       for (const isFirst of [true, false]) {
         const document = `beside ${i}, ${isFirst}`;
         const lose = () =>
-          trial.expectLost(store, stale, 'a write with a wrong expectation, concurrent with a correct one,');
+          trial.expectLost(store, stale, 'a write with a wrong expectation, concurrent with one that wins,');
         const before = isFirst ? lose() : undefined;
         const winning = trial.write(store, document, revisions.at(-1), 'a write concurrent with one that loses');
         await trial.all<unknown>([winning, before ?? lose()]);
         revisions.push(await winning);
         for (const one of [store, other])
-          await trial.expectStored(one, document, revisions.at(-1), 'a read after both');
+          await trial.expectStored(one, document, revisions.at(-1), 'a read after both writes');
       }
     }
     // A write of an unchanged document must also be compared with the stored version.
@@ -144,7 +144,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     if (trial.target.remove === undefined) return;
     await trial.remove(name);
     for (const stale of revisions) {
-      await trial.expectLost(store, stale, 'a write with a revision from before the removal, on the absent ring,');
+      await trial.expectLost(store, stale, 'a write to the absent ring with a revision from before the removal');
       await trial.expectAbsent(other, 'a read afterwards');
     }
   },
@@ -160,7 +160,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
   'RING-FOREIGN-LOSES': async (trial) => {
     const [store, other] = await trial.openPair();
     for (const expected of FOREIGN) {
-      await trial.expectLost(store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+      await trial.expectLost(store, expected, `a write to an absent ring with expected: ${textOf(expected)}`);
     }
     await trial.expectAbsent(other, 'a read afterwards');
     const revision = await trial.write(store, 'one', undefined);
@@ -174,7 +174,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const [store, other] = await trial.openPair();
     const another = await trial.open();
     const earlier = await trial.write(another, 'earlier', undefined);
-    await trial.expectConflict(store, earlier, 'a write with the revision of another ring, on an absent ring,');
+    await trial.expectConflict(store, earlier, 'a write to an absent ring with the revision of another ring');
     await trial.expectAbsent(other, 'a read afterwards');
     const revision = await trial.write(store, 'one', undefined);
     const later = await trial.write(another, 'later', earlier);
@@ -193,7 +193,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const absent = await trial.open();
     const revision = await trial.write(store, 'one', undefined);
     for (const expected of IMPOSSIBLE) {
-      await trial.expectConflict(absent, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+      await trial.expectConflict(absent, expected, `a write to an absent ring with expected: ${textOf(expected)}`);
     }
     const all = [...FOREIGN, ...IMPOSSIBLE, ...othersLike(revision), ...spellingsOf(revision)];
     const wrong = all.filter((one) => one !== revision);

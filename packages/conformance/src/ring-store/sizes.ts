@@ -12,7 +12,7 @@ const PART_BYTES: readonly number[] = [
   200_000, 250_000,
 ];
 
-/** Runs of characters: the first code point, the bytes of a character in UTF-8, and the number of code points. */
+/** Runs of characters: the first code point, the UTF-8 length of a character, and the number of code points. */
 const RUNS = [
   [0x100, 2, 0x600],
   [0x4e00, 3, 0x5000],
@@ -82,7 +82,10 @@ export const SIZE_CHECKS: RingStoreChecks = {
   'RING-EMPTY-CORRUPT': (trial) => expectReplaceable(trial, '', 'corrupt'),
 };
 
-/** A planted document is never read as absent or as the earlier one, and only a write with its revision replaces it. */
+/**
+ * Expects that a planted document is never read as absent or as the earlier document, and that only a write with its
+ * revision replaces it.
+ */
 async function expectDamage(
   trial: RingStoreTrial,
   document: string,
@@ -123,20 +126,28 @@ async function expectDamage(
   }
 }
 
-/** A planted document, or the error from reading it, has a revision with which one write can replace it. */
+/**
+ * Expects that a planted document, or the error from reading it, has a revision with which one write can replace it.
+ */
 async function expectReplaceable(trial: RingStoreTrial, document: string, kind: RingStoreErrorKind): Promise<void> {
-  const name = trial.freshName();
-  await trial.plant(name, document);
-  const store = await trial.open(name);
-  const what = `a read of ${Buffer.byteLength(document)} planted bytes`;
-  const found = await trial.promised(() => store.read(), what);
-  // An empty document may be read unchanged: a member that parses it reports it as corrupt.
-  if ('error' in found || document !== '') trial.expectFailed(found, kind, what);
-  const expected = 'error' in found ? revisionIn(found.error) : revisionOf(found.value, what);
-  expectThat(expected !== undefined, `${what} rejected without a revision`);
-  const revision = await trial.write(store, 'x', expected, 'a write over planted bytes');
-  await trial.expectStored(store, 'x', revision, 'a read after planted bytes were replaced');
-  await trial.expectLost(store, expected, 'another write with the revision of planted bytes');
+  for (const isKnown of [false, true]) {
+    const name = trial.freshName();
+    const store = await trial.open(name);
+    if (isKnown) {
+      // The revision must be that of the planted document, not of the last one that the store has written or read.
+      await trial.expectStored(store, 'one', await trial.write(store, 'one', undefined));
+      await trial.plantOver(name, document);
+    } else await trial.plant(name, document);
+    const what = `a read of ${Buffer.byteLength(document)} planted bytes${isKnown ? ', over a known document,' : ''}`;
+    const found = await trial.promised(() => store.read(), what);
+    // An empty document may be read unchanged: a member that parses it reports it as corrupt.
+    if ('error' in found || document !== '') trial.expectFailed(found, kind, what);
+    const expected = 'error' in found ? revisionIn(found.error) : revisionOf(found.value, what);
+    expectThat(expected !== undefined, `${what} rejected without a revision`);
+    const revision = await trial.write(store, 'x', expected, 'a write over planted bytes');
+    await trial.expectStored(store, 'x', revision, 'a read after planted bytes were replaced');
+    await trial.expectLost(store, expected, 'another write with the revision of planted bytes');
+  }
 }
 
 function revisionIn(error: unknown): string | undefined {

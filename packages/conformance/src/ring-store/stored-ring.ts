@@ -20,7 +20,7 @@ export function revisionOf(value: unknown, what: string): string {
   return revision;
 }
 
-/** Compares the name, since a store may have its own copy of the class. */
+/** Whether an error has the name RingConflictError. A store may have its own copy of the class. */
 export function isConflict(error: unknown): boolean {
   return types.isNativeError(error) && error.name === 'RingConflictError';
 }
@@ -32,7 +32,7 @@ export function isFailure(error: unknown, kind?: RingStoreErrorKind): boolean {
 
 export function documentText(document: string): string {
   if (document.length <= 60) return textOf(document);
-  return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
+  return `${textOf(document.slice(0, 40))}… (${document.length} characters)`;
 }
 
 export function textOf(text: string): string {

@@ -7,7 +7,9 @@ import { ABORT_CHECKS } from './abort.ts';
 import { ANSWER_CHECKS } from './answers.ts';
 import { CONTEST_CHECKS } from './contests.ts';
 import { DOCUMENT_CHECKS } from './documents.ts';
+import { NAME_CHECKS } from './names.ts';
 import { OUTAGE_CHECKS } from './outages.ts';
+import { PURITY_CHECKS } from './purity.ts';
 import { READING_CHECKS } from './reading.ts';
 import { RING_STORE_TABLE } from './requirements.ts';
 import { REVISION_CHECKS } from './revisions.ts';
@@ -19,13 +21,16 @@ import { WATCH_CHECKS } from './watch.ts';
 /** Requirements that cannot be checked through a pipe, with the reason. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'RING-ASYNCHRONOUS': 'the kit’s side of the pipe creates the promises',
-  'RING-CLOSED': 'the protocol has no calls to a closed store',
-  'RING-CLOSED-UNAVAILABLE': 'the protocol has no calls to a closed store',
+  'RING-NO-TIMERS': 'the timers are in another process',
+  'RING-QUIET': 'the output of the program is not read',
+  'RING-NO-GLOBALS': 'the store is in another process',
+  'RING-CLOSED': 'the protocol cannot call a closed store',
+  'RING-CLOSED-UNAVAILABLE': 'the protocol cannot call a closed store',
   'RING-OWN-RESULT': 'the kit receives only a copy of the result',
   'RING-SIGNAL-LEFT': 'the signal stays on the kit’s side of the pipe',
-  'RING-WATCH-ARGUMENT': 'the protocol carries arguments of the right types only',
-  'RING-WRITE-ARGUMENTS': 'the protocol carries arguments of the right types only',
-  'RING-READ-ARGUMENTS': 'the protocol carries arguments of the right types only',
+  'RING-WATCH-ARGUMENT': 'the protocol can carry only arguments of the right types',
+  'RING-WRITE-ARGUMENTS': 'the protocol can carry only arguments of the right types',
+  'RING-READ-ARGUMENTS': 'the protocol can carry only arguments of the right types',
 };
 
 export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteOf({
@@ -36,6 +41,7 @@ export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteO
   checks: {
     ...ANSWER_CHECKS,
     ...DOCUMENT_CHECKS,
+    ...NAME_CHECKS,
     ...SIZE_CHECKS,
     ...REVISION_CHECKS,
     ...CONTEST_CHECKS,
@@ -43,6 +49,7 @@ export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteO
     ...ABORT_CHECKS,
     ...OUTAGE_CHECKS,
     ...WATCH_CHECKS,
+    ...PURITY_CHECKS,
   },
   unseenThroughPipe: UNSEEN_THROUGH_PIPE,
   // A remote store needs time for 200 contests.

@@ -27,7 +27,7 @@ export interface RingStoreSupport {
   readonly push?: boolean;
   /** Whether every response to a read has the service's date. Default: reported dates are checked, but not required. */
   readonly serviceDate?: boolean;
-  /** Whether a document that is written again gets a new revision, so that a revision is not a hash. Default false. */
+  /** Whether a document that is written again gets a new revision; false if a revision is a hash. Default false. */
   readonly uniqueRevisions?: boolean;
   /** The longest document that the store accepts, in bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
   readonly maxDocumentBytes?: number;
@@ -73,7 +73,7 @@ const TARGET = anObject({
   plant: v.optional(aFunction),
   breakConnection: v.optional(aFunction),
   supports: v.optional(SUPPORT),
-  // For a target that runs a program. The caller who created the target closes it.
+  // A target that runs a program has this function; the code that created the target calls it.
   close: v.optional(aFunction),
 });
 

@@ -1,5 +1,6 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
+import { noteBuiltIns } from '../observe.ts';
 import type { Settings } from '../options.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, difference, kindOf } from '../thrown.ts';
@@ -34,6 +35,7 @@ export class RingStoreTrial extends Trial {
   constructor(target: RingStoreTarget, settings: Settings, { rounds, writers = 20 }: RingStoreOptions) {
     super(settings.seed);
     this.target = target;
+    noteBuiltIns(target);
     const { uniqueRevisions = false, maxDocumentBytes = MAX_DOCUMENT_BYTES } = target.supports ?? {};
     this.supports = { ...target.supports, uniqueRevisions, maxDocumentBytes };
     this.settings = settings;
@@ -149,7 +151,7 @@ export class RingStoreTrial extends Trial {
     return revisionOf(outcome.value, what);
   }
 
-  /** A concurrent write. @returns the revision, or `undefined` if it lost. @throws {Finding} for another error. */
+  /** Makes a concurrent write. @returns the revision; `undefined` if it lost. @throws {Finding} for another error. */
   async attempt(
     store: RingStore,
     document: string,
@@ -179,7 +181,10 @@ export class RingStoreTrial extends Trial {
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
     const outcome = await this.promised(() => store.write('never', { expected }), what);
     if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
-    expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
+    expectThat(
+      isConflict(outcome.error),
+      `${what} rejected with ${describeThrown(outcome.error)}, not RingConflictError`,
+    );
   }
 
   /** Expects a write to lose with any error. */
@@ -212,8 +217,8 @@ export class RingStoreTrial extends Trial {
     what: string = `a read of ${documentText(document)}`,
   ): Promise<void> {
     const found = await this.expectDocument(store, document, what);
-    const revisions = `the revision ${textOf(found.revision)}, but its write returned ${textOf(revision ?? '')}`;
-    expectThat(found.revision === revision, `${what} has ${revisions}`);
+    const revisions = `the revision ${textOf(found.revision)}, but the write returned ${textOf(revision ?? '')}`;
+    expectThat(found.revision === revision, `${what} returned ${revisions}`);
   }
 
   /** Expects a read to find this ring, or no ring if `ring` is undefined. */
@@ -255,7 +260,7 @@ export class RingStoreTrial extends Trial {
     await this.all(works.map(go));
   }
 
-  /** Limits retries: the returned function is called after every attempt, and throws after too long without success. */
+  /** Limits retries: call the returned function after every attempt; it throws if none has succeeded for too long. */
   patience(finding: string): (hasSucceeded: boolean) => void {
     let since = performance.now();
     return (hasSucceeded) => {

@@ -20,9 +20,13 @@ const WRITE_AGAIN_MS = 250;
 /** Time within which a store notices a lost connection, in milliseconds. */
 const OUTAGE_MS = 1_000;
 
+/** Time without a write, in milliseconds, and the number of calls in it that are too many even for a watch that polls. */
+const IDLE_MS = 1_000;
+const MOST_IDLE = 25;
+
 /** Documents that are written after the first three. */
 const MORE_WRITES = ['four', 'five', 'six', 'seven'];
-/** Number of watchers that end, which must make room for others. */
+/** Number of watchers that are started and ended first; they must make room for others. */
 const ENDED_WATCHERS = 32;
 
 export const WATCH_CHECKS: RingStoreChecks = {
@@ -79,7 +83,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     let once: Watcher | undefined;
     once = watch(trial, store, () => {
       const own = once;
-      // Another requirement checks the effect of a second end.
+      // Another requirement checks what happens when a watcher is ended twice.
       once = undefined;
       try {
         own?.end();
@@ -111,7 +115,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       })) {
         await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
       }
-      // Watchers are called around this time.
+      // If an ended watcher is called, it is called at about this time.
       await pause(LAST_WORDS_MS);
       expectThat(!hasEnded || ended.heard === 0, 'an ended watcher was called after a write');
       for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
@@ -132,18 +136,18 @@ export const WATCH_CHECKS: RingStoreChecks = {
       await expectCalled(when);
       await trial.expectStored(store, when, revision, `a read ${when}`);
     }
-    // The protocol of a pipe has no calls to a closed store.
+    // The protocol of a pipe cannot call a closed store.
     if (store.close !== undefined && !(THROUGH_PIPE in trial.target)) {
       await trial.closesAgain(store);
       await pause(LAST_WORDS_MS);
       going.heard = 0;
-      // Another requirement checks that a close leaves other stores usable.
+      // Another requirement checks that closing one store leaves other stores usable.
       const isWritten = 'value' in (await trial.promised(() => other.write('end', { expected: revision }), 'a write'));
       const missed = 'a watcher was not called after another store was closed';
       if (isWritten) await trial.until(() => elsewhere.heard > 0, missed);
       await pause(LAST_WORDS_MS);
       expectThat(going.heard === 0, 'a watcher was called after its store was closed');
-      await trial.answer(() => going.end(), 'the end of a watcher after its store was closed');
+      await trial.answer(() => going.end(), 'ending a watcher after its store was closed');
     } else going.end();
     elsewhere.end();
     // Through a pipe, the program can still report a change before it learns that the watcher has ended.
@@ -184,12 +188,24 @@ export const WATCH_CHECKS: RingStoreChecks = {
     await pause(LAST_WORDS_MS);
     going.heard = 0;
     await trial.write(other, 'one', undefined);
-    await trial.until(() => going.heard > 0, 'a watcher was not called after another one had ended twice');
+    await trial.until(() => going.heard > 0, 'a watcher was not called after another one had been ended twice');
     going.end();
+  },
+  'RING-WATCH-QUIET': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const watcher = watch(trial, store);
+    await trial.write(other, 'one', undefined);
+    await trial.until(() => watcher.heard > 0, 'a watcher was not called after another store wrote');
+    await pause(SETTLING_MS);
+    watcher.heard = 0;
+    await pause(IDLE_MS);
+    watcher.end();
+    const words = `a watcher was called ${watcher.heard} times in ${IDLE_MS / 1_000} s without a write`;
+    expectThat(watcher.heard < MOST_IDLE, words);
   },
   'RING-WATCH-ARGUMENT': async (trial) => {
     const store = await trial.open();
-    if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
+    if (!hasPush(trial, store)) throw new NotApplicable('the store does not support push');
     for (const given of ['x', null, {}]) {
       const what = `watch with ${kindOf(given)}`;
       const untyped = store as unknown as { watch(changed: unknown): unknown };
@@ -222,7 +238,7 @@ interface Watcher {
 }
 
 function watch(trial: RingStoreTrial, store: RingStore, changed?: () => void): Watcher {
-  if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
+  if (!hasPush(trial, store)) throw new NotApplicable('the store does not support push');
   const watcher: Watcher = { heard: 0, changed: changed ?? (() => void watcher.heard++), end: () => undefined };
   const end: unknown = store.watch?.(watcher.changed);
   expectThat(typeof end === 'function', `watch returned ${kindOf(end)}, not a function that ends the watch`);

@@ -9,17 +9,17 @@ export const ARGUMENT_CHECKS: Checks<SingleUseTrial> = {
       'an empty id': '',
       'an id of 257 characters': 'x'.repeat(LONGEST_ID + 1),
       'an id of 100 000 characters': id.repeat(3_000),
-      'a number for an id': 1,
-      'bytes for an id': Buffer.from(id),
-      'an array for an id': [id],
-      'an object for an id': { id },
+      'a number as the id': 1,
+      'bytes as the id': Buffer.from(id),
+      'an array as the id': [id],
+      'an object as the id': { id },
       'no id': undefined,
     };
     const dates: Readonly<Record<string, unknown>> = {
       'an invalid date': new Date(Number.NaN),
-      'a number for a date': date.getTime(),
-      'a text for a date': date.toISOString(),
-      'an object for a date': {},
+      'a number as the date': date.getTime(),
+      'a string as the date': date.toISOString(),
+      'an object as the date': {},
       'no date': undefined,
     };
     const wrong = [
@@ -33,8 +33,11 @@ export const ARGUMENT_CHECKS: Checks<SingleUseTrial> = {
       const isRight = error instanceof Error && ['TypeError', 'RangeError'].includes(error.name);
       expectThat(isRight, `a claim with ${what} did not reject with a TypeError or RangeError`);
     }
-    expectThat(await trial.claim(store, id, 600), 'an id was refused after a claim of it with a wrong date');
-    // An earlier run may have claimed the id of one character.
+    expectThat(
+      await trial.claim(store, id, 600),
+      'an id was refused after an attempt to claim it with an invalid date',
+    );
+    // An earlier run may have claimed this id, which is only one character long.
     await trial.claim(store, trial.random.pick(Array.from('abcdefghijklmnopqrstuvwxyz')), 1);
     for (const length of [16, 32, 64, 100, 255, LONGEST_ID]) {
       const one = id.repeat(6).slice(-length);

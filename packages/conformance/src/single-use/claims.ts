@@ -2,7 +2,7 @@ import { type Checks, expectThat } from '../requirement.ts';
 import type { SingleUseStoreLike } from './target.ts';
 import { CLAIMS, LONGEST_ID, type SingleUseTrial, soon } from './trial.ts';
 
-/** Lifetimes beyond 2^31 milliseconds and beyond 2^31 seconds since 1970: a month, and 30 years. */
+/** Lifetimes in seconds: a month, longer than 2^31 ms, and 30 years, which end later than 2^31 s after 1970. */
 const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
 const STORES = 4;
 const ROUNDS = 10;
@@ -35,19 +35,22 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
     for (const seconds of [600, 60, 6_000]) {
       for (const again of [store, other]) {
         const won = await trial.claim(again, id, seconds);
-        expectThat(!won, `an id that ends in 600 s was claimed again, as one that ends in ${seconds} s`);
+        expectThat(!won, `an id that expires in 600 s was claimed again, this time to expire in ${seconds} s`);
       }
     }
     for (const seconds of FAR_SECONDS) {
       const far = trial.freshId();
-      expectThat(await trial.claim(store, far, seconds), `an id that ends in ${seconds} s was refused`);
-      expectThat(!(await trial.claim(other, far, seconds)), `an id that ends in ${seconds} s was claimed again`);
+      expectThat(await trial.claim(store, far, seconds), `an id that expires in ${seconds} s was refused`);
+      expectThat(!(await trial.claim(other, far, seconds)), `an id that expires in ${seconds} s was claimed again`);
     }
     const [kept, date] = [trial.freshId(), soon()];
     await trial.promised(() => store.claim(kept, date), 'a claim');
     date.setTime(0);
     for (const again of [store, other]) {
-      expectThat(!(await trial.claim(again, kept, 600)), 'an id was claimed again after its date had been changed');
+      expectThat(
+        !(await trial.claim(again, kept, 600)),
+        'an id was claimed again after the caller had changed the Date of its claim',
+      );
     }
   },
   'USE-MANY': async (trial) => {
@@ -72,7 +75,7 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
     for (const ids of batches(claimed.filter((_, i) => i % step === 0 || i < CLAIMS))) {
       const again = ids.map((id, i) => trial.claim(stores[i % 2] as SingleUseStoreLike, id, 600).catch(() => false));
       const won = (await trial.all(again)).filter(Boolean).length;
-      expectThat(won === 0, `of ${claimed.length} ids, ${won} of ${ids.length} were claimed again`);
+      expectThat(won === 0, `after ${claimed.length} ids had been claimed, ${won} of ${ids.length} were claimed again`);
     }
     return `${claimed.length} ids were claimed`;
   },
@@ -102,7 +105,7 @@ export const CLAIM_CHECKS: Checks<SingleUseTrial> = {
       const refused = some[won.indexOf(false)] ?? '';
       expectThat(!won.includes(false), `${JSON.stringify(refused)} was refused because of similar ids`);
     }
-    // Some services cannot store these ids. An error is allowed, but confusing one with another id is not.
+    // Some services cannot store these ids. An error is allowed, but confusing one id with another is not.
     for (const more of ['\0', '\0x', '\ud800', '\udc00', '\ufffd']) {
       const outcome = await trial.promised(() => store.claim(id + more, soon()), 'a claim');
       const isTaken = 'value' in outcome && outcome.value !== true;
@@ -121,7 +124,7 @@ const ALIKE: readonly string[] = [
   '%41',
   ...Array.from(' \t\n\u00a0\u200b\u00ad\ufeff'),
   ...'e é e\u0301 E\u0301 ss ß ﬁ fi Ａ А i ı １ 1 Ā Ă 中 文 🙂 🙃'.split(' '),
-  // Texts with equal 32-bit hashes: by String.hashCode of Java, and by CRC-32.
+  // Texts with equal 32-bit hashes, as computed by Java's String.hashCode and by CRC-32.
   ...'Aa BB Ab BA plumless buckeroo'.split(' '),
 ];
 
@@ -130,9 +133,9 @@ function batches(ids: readonly string[]): readonly (readonly string[])[] {
 }
 
 /**
- * Expects that ids that are names of members of every object are unclaimed. An earlier run may have claimed them, so
- * the check first claims other fixed ids, which end later. If it can claim all of those, it must also be able to claim
- * these.
+ * Expects that an id is unclaimed even if every JavaScript object has a member of that name. An earlier run may have
+ * claimed these ids, so the check first claims other fixed ids, which expire later. If it can claim all of those, it
+ * must also be able to claim these.
  */
 async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
   for (const name of ['constructors', 'to-string', 'conformance']) {

@@ -15,7 +15,7 @@ export const FAULT_CHECKS: Checks<SingleUseTrial> = {
     const claimed = trial.freshId();
     await trial.claim(store, claimed, 600);
     await trial.breakConnection();
-    // A store that counts failures may change its answer after some.
+    // A store that counts failures may change its answer after a few of them.
     for (const ones of [[store], [store, unused]]) {
       const claims = ones.flatMap((one) =>
         [claimed, ...Array.from({ length: 7 }, () => trial.freshId())].map((id) =>
@@ -66,14 +66,14 @@ export const FAULT_CHECKS: Checks<SingleUseTrial> = {
     await trial.claim(store, id, 600);
     const pending = Array.from({ length: CLAIMS }, () => trial.freshId());
     const calls = pending.map((one) => trial.promised(() => store.claim(one, end), 'a claim in progress at close'));
-    const claimed = trial.refused(store, id, end, 'a claim of a claimed id, in progress at close,');
+    const claimed = trial.refused(store, id, end, 'a second claim of an id, in progress at close,');
     await trial.closeEarly(store);
-    const what = 'a claim of a claimed id after the close of its store';
+    const what = 'a claim after the store was closed';
     const all = [...calls, claimed, trial.promised(() => store.claim(fresh, end), what)];
     const again = trial.refused(store, id, end, what);
     const late = Symbol('late');
     const outcomes = await within(CLOSE_MS, trial.all([...all, again]), late);
-    expectThat(outcomes !== late, `claims at and after close had not ended after ${CLOSE_MS} ms`);
+    expectThat(outcomes !== late, `claims during and after close did not end within ${CLOSE_MS} ms`);
     const won = [...pending, '', fresh].filter((_, i) => Object(outcomes[i]).value === true);
     for (const one of [id, ...won]) {
       const isAgain = await trial.claim(other, one, 600);
@@ -97,7 +97,7 @@ async function expectStoreError(trial: SingleUseTrial, store: SingleUseStoreLike
   const kind: unknown = Reflect.get(error, 'kind');
   expectThat(
     KINDS.includes(kind),
-    `${what} rejected with ${describeThrown(error)}: its kind is not one of ${KINDS.length}`,
+    `${what} rejected with ${describeThrown(error)}: its kind is not one of the ${KINDS.length} in the contract`,
   );
   expectDiscreet(error, id, what);
 }

@@ -56,5 +56,5 @@ export class SingleUseTrial extends Trial {
     return this.breakBy(this.#target);
   }
 }
-/** A date in ten minutes, at which an id ends. */
+/** A date ten minutes from now, at which an id expires. */
 export const soon = (): Date => new Date(Date.now() + 600_000);

@@ -52,7 +52,7 @@ function countTime(): void {
 const VARYING =
   /^(?:CODEC-TIMING|RING-ABORT-\w+|RING-OUTAGE-UNDER-WAY|RING-NO-LOST-UPDATE|RING-WRITE-REVISION|RING-READ-OVERLAPPED|RING-NAMES-SEPARATE)$/;
 
-describe('what the kit asks of a codec is as recorded', () => {
+describe('the calls that the kit makes to a codec', () => {
   for (const { id } of CODEC_REQUIREMENTS.filter((one) => !VARYING.test(one.id))) {
     test(`the calls of ${id} are as recorded`, async () => {
       const calls = new Calls();
@@ -68,7 +68,7 @@ describe('what the kit asks of a codec is as recorded', () => {
 
 const WRAPPER_CALLS = ['wrap', 'unwrap', 'generate', 'sign', 'verify', 'owns', 'close'] as const;
 
-describe('what the kit asks of a key wrapper is as recorded', () => {
+describe('the calls that the kit makes to a key wrapper', () => {
   for (const { id } of KEY_WRAPPER_REQUIREMENTS) {
     test(`the calls of ${id} are as recorded`, async () => {
       const calls = new Calls();
@@ -82,7 +82,7 @@ describe('what the kit asks of a key wrapper is as recorded', () => {
   }
 });
 
-describe('what the kit asks of a ring store is as recorded', () => {
+describe('the calls that the kit makes to a ring store', () => {
   // The tests are concurrent, so the replacement lasts from the first to the last of them.
   const original = Object.getOwnPropertyDescriptor(Trial.prototype, 'inTime');
   beforeAll(() => {

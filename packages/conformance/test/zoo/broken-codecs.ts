@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   createCipheriv,
   createDecipheriv,
@@ -956,6 +957,24 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
+  ...Object.entries({
+    JSON: (payload: Uint8Array) => payload[0] === 0x7b,
+    text: (payload: Uint8Array) => isUtf8(payload),
+    ASCII: (payload: Uint8Array) => payload.every((byte) => byte < 0x80),
+    numbers: (payload: Uint8Array) => /^\d+$/.test(Buffer.from(payload).toString('latin1')),
+    'equal bytes': (payload: Uint8Array) => payload.every((byte) => byte === payload[0]),
+  }).map(([kind, is]) =>
+    wrapped(`shows whether the payload is ${kind}`, 'CODEC-KEYLESS', (sound) => {
+      const mark = (payload: Uint8Array): string => (is(payload) ? 'A' : 'B');
+      return both(sound, {
+        seal: (payload) => mark(payload) + sound.seal(payload),
+        unseal(token) {
+          const payload = sound.unseal(token.slice(1));
+          return token.startsWith(mark(payload)) ? payload : refuse();
+        },
+      });
+    }),
+  ),
   wrapped('adds a checksum of the payload', 'CODEC-KEYLESS', (sound) => {
     const sumOf = (payload: Uint8Array): string => crc32(payload).toString(16).padStart(8, '0');
     return both(sound, {

@@ -1,4 +1,5 @@
-import { createDecipheriv, createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createDecipheriv, createHash, generateKeyPairSync, randomBytes, randomUUID, sign } from 'node:crypto';
+import { writeSync } from 'node:fs';
 import { inspect, types } from 'node:util';
 import type { KeyWrapper, KeyWrapperErrorKind, WrapOptions, WrappedKey } from '@sealring/core';
 import type { KeyWrapperTarget } from '../../src/index.ts';
@@ -99,6 +100,10 @@ function signer(
 const closedPools = new WeakSet<object>();
 
 const byName = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
+const wellFormed = (pair: readonly string[]): readonly [string, string] => {
+  const [name = '', value = ''] = pair.map((text) => text.toWellFormed());
+  return [name, value];
+};
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const never = (): Promise<never> => new Promise(() => undefined);
 
@@ -458,6 +463,145 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
+  around('makes each data key of two UUIDs', 'WRAP-GENERATE', (sound) => ({
+    async generate(options: WrapOptions) {
+      SOUND.checkOptions(options);
+      const dataKey = Uint8Array.from(Buffer.from(`${randomUUID()}${randomUUID()}`.replaceAll('-', ''), 'hex'));
+      return { dataKey, wrapped: await sound.wrap(dataKey, options) };
+    },
+  })),
+  around('binds a generated data key to the first context with these names', 'WRAP-CONTEXT-BINDS', (sound) => {
+    const known = new Map<string, WrapOptions['context']>();
+    return {
+      async generate(options: WrapOptions) {
+        SOUND.checkOptions(options);
+        const names = Object.keys(options.context).toSorted().join();
+        const context = known.get(names) ?? { ...options.context };
+        known.set(names, context);
+        return sound.generate({ ...options, context });
+      },
+    };
+  }),
+  broken('encodes a lone surrogate as U+FFFD', 'WRAP-CONTEXT-BOUNDARIES', {
+    bind: (context, keyId) => SOUND.bind(Object.fromEntries(Object.entries(context).map(wellFormed)), keyId),
+  }),
+  around('keeps the data key in the buffer of a wrapped key', 'WRAP-INSPECT-SECRET', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const key = Uint8Array.from(dataKey ?? []);
+      const one = await sound.wrap(dataKey, options);
+      const both = Uint8Array.of(...key, ...one.wrapped);
+      return { ...one, wrapped: both.subarray(key.length) };
+    },
+  })),
+  around('returns a generated data key and its wrapped key in one buffer', 'WRAP-INSPECT-SECRET', (sound) => ({
+    async generate(options: WrapOptions) {
+      const { dataKey, wrapped } = await sound.generate(options);
+      const both = Uint8Array.of(...dataKey, ...wrapped.wrapped);
+      return { dataKey: both.subarray(0, 32), wrapped: { ...wrapped, wrapped: both.subarray(32) } };
+    },
+  })),
+  around(
+    'generates the next data key ahead of time',
+    'WRAP-DISABLED',
+    (sound) => {
+      const ready = new Map<string, ReturnType<typeof sound.generate>>();
+      return {
+        async generate(options: WrapOptions) {
+          if (options?.signal?.aborted === true) return sound.generate(options);
+          const name = JSON.stringify(options?.context);
+          const one = ready.get(name) ?? sound.generate(options);
+          ready.delete(name);
+          const { dataKey, wrapped } = await one;
+          const next = sound.generate({ context: { ...options.context } });
+          next.then(
+            () => ready.set(name, next),
+            () => ready.delete(name),
+          );
+          return { dataKey: Uint8Array.from(dataKey), wrapped };
+        },
+      };
+    },
+    and('WRAP-DENIED'),
+  ),
+  around('reports the date of the service after an abort', 'WRAP-SIGNAL-LEFT', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      setTimeout(() => options?.onServiceDate?.(new Date()), 10).unref();
+      return sound.wrap(dataKey, options);
+    },
+  })),
+  around('adds a member to a prototype', 'WRAP-NO-GLOBALS', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      Reflect.set(Uint8Array.prototype, 'zooHex', () => '');
+      return sound.unwrap(wrapped, options);
+    },
+  })),
+  around('reports an invalid date with a refusal', 'WRAP-OPTIONS', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      try {
+        return await sound.unwrap(wrapped, options);
+      } catch (error) {
+        if (options?.signal?.aborted !== true) options?.onServiceDate?.(new Date(Number.NaN));
+        throw error;
+      }
+    },
+  })),
+  around(
+    'prints the first generated data key of an instance',
+    'WRAP-OUTPUT-SECRET',
+    (sound) => {
+      let hasPrinted = false;
+      return {
+        async generate(options: WrapOptions) {
+          const one = await sound.generate(options);
+          if (!hasPrinted) console.debug('generated', Buffer.from(one.dataKey).toString('base64'));
+          hasPrinted = true;
+          return one;
+        },
+      };
+    },
+    and('WRAP-QUIET'),
+  ),
+  around(
+    'generates under the name of the last version that it wrapped with',
+    'WRAP-ROTATED-OPENS',
+    (sound) => {
+      let keyId: string | undefined;
+      return {
+        async wrap(dataKey: Uint8Array, options: WrapOptions) {
+          const one = await sound.wrap(dataKey, options);
+          ({ keyId } = one);
+          return one;
+        },
+        async generate(options: WrapOptions) {
+          const { dataKey, wrapped } = await sound.generate(options);
+          return { dataKey, wrapped: { ...wrapped, keyId: keyId ?? wrapped.keyId } };
+        },
+      };
+    },
+    NEARLY_ALL,
+  ),
+  around('leaves a listener on the signal of a failed call', 'WRAP-SIGNAL-LEFT', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const listener = (): void => undefined;
+      options?.signal?.addEventListener('abort', listener);
+      const one = await sound.wrap(dataKey, options);
+      options?.signal?.removeEventListener('abort', listener);
+      return one;
+    },
+  })),
+  ...Object.entries({
+    stream: () => process.stdout.write('\u200b'),
+    console: () => console.debug(''),
+    descriptor: () => writeSync(1, ''),
+  }).map(([by, print]) =>
+    around(`prints by its ${by} that a wrapped key was unwrapped`, 'WRAP-QUIET', (sound) => ({
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const plaintext = await sound.unwrap(wrapped, options);
+        print();
+        return plaintext;
+      },
+    })),
+  ),
   around('leaves a listener on the signal of a refused unwrap', 'WRAP-SIGNAL-LEFT', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       try {
@@ -486,7 +630,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         return plaintext;
       },
     },
-    ALONE,
+    and('WRAP-INSPECT-SECRET'),
   ),
   repeating('uses one nonce', () => Buffer.alloc(12, 7)),
   repeating('derives the nonce from the context', (bound) =>
@@ -732,7 +876,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         },
       };
     },
-    and('WRAP-CONCURRENT'),
+    and('WRAP-CONCURRENT', 'WRAP-CONTEXT-BINDS', 'WRAP-SIGNAL-LEFT'),
   ),
   around(
     'returns the last data key for a bad wrapped key',
@@ -950,12 +1094,17 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   failing('has the status as text', 'WRAP-ERROR-SUMMARY', (error) => {
     changeSummary(error, { status: '403' });
   }),
-  broken('prints data keys', 'WRAP-OUTPUT-SECRET', {
-    take(dataKey) {
-      console.debug(`wrapping ${Buffer.from(dataKey).toString('base64')}`);
-      return SOUND.take(dataKey);
+  broken(
+    'prints data keys',
+    'WRAP-OUTPUT-SECRET',
+    {
+      take(dataKey) {
+        console.debug(`wrapping ${Buffer.from(dataKey).toString('base64')}`);
+        return SOUND.take(dataKey);
+      },
     },
-  }),
+    and('WRAP-QUIET'),
+  ),
   broken('warns with data keys', 'WRAP-OUTPUT-SECRET', {
     take(dataKey) {
       process.emitWarning('a slow wrap', { type: 'ZooWarning', detail: Buffer.from(dataKey).toString('hex') });
@@ -1126,7 +1275,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'never ends its close',
     'WRAP-CLOSE',
     () => ({ close: never }),
-    hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
+    hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE', 'WRAP-NO-GLOBALS', 'WRAP-QUIET'),
   ),
   around('binds no context after a rotation', 'WRAP-ROTATED-REFUSES', (sound, { key }) => {
     const without = (options: WrapOptions, versionId = key.current.id): WrapOptions => {
@@ -1203,15 +1352,20 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return sound.wrap(dataKey, options);
     },
   })),
-  broken('adds up the hashes of names and values', 'WRAP-CONTEXT-BINDS', {
-    bind(context, keyId) {
-      const sum = Buffer.alloc(32);
-      for (const word of Object.entries(context).flat()) {
-        for (const [i, byte] of createHash('sha256').update(word).digest().entries()) sum[i] = (sum[i] ?? 0) ^ byte;
-      }
-      return Buffer.concat([Buffer.from(keyId), sum]);
+  broken(
+    'adds up the hashes of names and values',
+    'WRAP-CONTEXT-BINDS',
+    {
+      bind(context, keyId) {
+        const sum = Buffer.alloc(32);
+        for (const word of Object.entries(context).flat()) {
+          for (const [i, byte] of createHash('sha256').update(word).digest().entries()) sum[i] = (sum[i] ?? 0) ^ byte;
+        }
+        return Buffer.concat([Buffer.from(keyId), sum]);
+      },
     },
-  }),
+    and('WRAP-CONTEXT-BOUNDARIES'),
+  ),
   around('calls null a corrupt wrapped key', 'WRAP-ARGUMENT-BYTES', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       if (typeof wrapped !== 'object' || wrapped === null) throw new ZooKeyWrapperError('corrupt', 'unwrap');

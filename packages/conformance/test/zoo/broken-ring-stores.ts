@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RingConflictError, type RingStore, type RingStoreCallOptions, RingStoreError } from '@sealring/core';
@@ -30,6 +31,8 @@ class ZooBackend {
     for (const changed of this.watchers.get(key) ?? []) setImmediate(changed);
   }
 }
+
+const { queueMicrotask: ownQueueMicrotask } = globalThis;
 
 type WriteOptions = RingStoreCallOptions & { readonly expected: string | undefined };
 
@@ -310,7 +313,7 @@ const REFUSED: Readonly<Record<string, (expected: string) => boolean>> = {
   'cannot send a lone surrogate': (expected) => !expected.isWellFormed(),
   'cannot send a line break': (expected) => /[\r\n]/.test(expected),
   'can send only Latin-1': (expected) => /[^\0-\u00ff]/.test(expected),
-  'cannot send a long revision': (expected) => expected.length > 8_192,
+  'cannot send a long revision': (expected) => expected.length > 1_024,
   'cannot send a backslash': (expected) => expected.includes('\\'),
   'cannot send a number of more than 64 bits': (expected) => /^\d{20,}$/.test(expected),
 };
@@ -457,6 +460,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     },
   }),
   broken('Latin-1', 'RING-ROUNDTRIP', { stored: (document) => Buffer.from(document, 'latin1').toString('latin1') }),
+  broken('decodes Latin-1 that is valid UTF-8', 'RING-ROUNDTRIP', {
+    stored: (document) => {
+      const bytes = Buffer.from(document, 'latin1');
+      const isLatin = bytes.toString('latin1') === document && isUtf8(bytes);
+      return isLatin ? bytes.toString() : document;
+    },
+  }),
   broken('stores UTF-8 of at most three bytes', 'RING-ROUNDTRIP', {
     stored: (document) => document.replaceAll(/[\u{10000}-\u{10ffff}]/gu, '?'),
   }),
@@ -489,6 +499,17 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('compares only the first characters of names', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 16) }),
   broken('truncates names at 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 63) }),
   broken('truncates names to their last 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(-63) }),
+  ...['-1', '.1', '-chunk-1'].map((suffix) =>
+    broken(`stores the end of a long document as ring ${suffix}`, 'RING-NAMES-SEPARATE', {
+      swap(backend, key, row, matches) {
+        if (!matches()) return false;
+        backend.rows.set(key, row);
+        if (row.document.length > 16_384)
+          backend.rows.set(`${key}${suffix}`, { ...row, document: row.document.slice(16_384) });
+        return true;
+      },
+    }),
+  ),
   broken('compares names with LIKE', 'RING-NAMES-SEPARATE', {
     find: (backend, key) => {
       const like = new RegExp(`^${key.replaceAll('.', '\\.').replaceAll('_', '.')}$`);
@@ -554,6 +575,63 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       if (isTooLarge) throw new RingStoreError('too-large', 'over 262 144 bytes', { revision });
       return SOUND.present(row);
     },
+  }),
+  wrapped('calls its watchers all the time', 'RING-WATCH-QUIET', (sound) => ({
+    watch(changed: () => void) {
+      const end = sound.watch?.(changed);
+      const timer = setInterval(changed, 20).unref();
+      return () => {
+        clearInterval(timer);
+        end?.();
+      };
+    },
+  })),
+  wrapped('leaves a timer after close', 'RING-NO-TIMERS', (sound) => {
+    let timer: NodeJS.Timeout | undefined;
+    return {
+      read(options?: RingStoreCallOptions) {
+        timer ??= setInterval(() => undefined, 1_000);
+        return sound.read(options);
+      },
+    };
+  }),
+  wrapped('prints a line for every write', 'RING-QUIET', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      const written = await sound.write(document, options);
+      process.stdout.write('\u200b');
+      return written;
+    },
+  })),
+  wrapped('replaces a global function', 'RING-NO-GLOBALS', (sound) => ({
+    async read(options?: RingStoreCallOptions) {
+      globalThis.queueMicrotask = (work) => ownQueueMicrotask(work);
+      return sound.read(options);
+    },
+  })),
+  wrapped('leaves a listener on the process', 'RING-NO-TIMERS', (sound) => {
+    process.setMaxListeners(1_000);
+    process.on('beforeExit', () => undefined);
+    return sound;
+  }),
+  wrapped('changes a setting of all errors', 'RING-NO-GLOBALS', (sound) => ({
+    read(options?: RingStoreCallOptions) {
+      Error.stackTraceLimit = Error.stackTraceLimit === 11 ? 12 : 11;
+      return sound.read(options);
+    },
+  })),
+  wrapped('has the last known revision in a too-large error', 'RING-TOO-LARGE-REPLACED', (sound) => {
+    let known: string | undefined;
+    const read = async (options?: RingStoreCallOptions): ReturnType<RingStore['read']> => {
+      try {
+        const found = await sound.read(options);
+        known = found?.revision;
+        return found;
+      } catch (error) {
+        if (!(error instanceof RingStoreError) || error.kind !== 'too-large') throw error;
+        throw new RingStoreError('too-large', 'over 262 144 bytes', { revision: known ?? error.revision });
+      }
+    };
+    return { read };
   }),
   broken('reads an empty document as absent', 'RING-EMPTY-THERE', {
     present: (row) => (row?.document === '' ? undefined : SOUND.present(row)),

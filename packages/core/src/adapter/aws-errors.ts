@@ -1,4 +1,4 @@
-/** The rows of one adapter for the errors that all AWS services share. */
+/** An adapter's rows of the error table for the errors that all AWS services share. */
 export interface AwsErrorRows<Row> {
   /** The caller lacks a permission. */
   readonly denied: Row;

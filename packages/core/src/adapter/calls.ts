@@ -17,7 +17,7 @@ export type CallOutcome<T, Failure> = { readonly answer: T } | { readonly failur
 export interface CallsOptions<Failure> {
   /** Longest wait for each attempt, in milliseconds. */
   readonly timeoutMs: number;
-  /** The name, in messages, of what {@link Calls.close} closes: `store`. */
+  /** The name that messages use for the object that {@link Calls.close} closes, such as `store`. */
   readonly owner: string;
   /** Classifies a rejection by the vendor's SDK. */
   readonly classify: (error: unknown) => Failure;
@@ -29,7 +29,7 @@ export interface CallsOptions<Failure> {
 
 /** When a call is repeated. */
 export interface RetryOptions<Failure> {
-  /** Attempts per call, the first one included. */
+  /** Attempts per call, including the first. */
   readonly maxAttempts: number;
   /** Whether another attempt may succeed after `attempts` attempts. */
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
@@ -65,7 +65,7 @@ export class Calls<Failure> {
    * whenever the call ends without an answer, so that the socket is released even in the middle of a body.
    *
    * @param signal - The caller's signal.
-   * @param call - One attempt; what it throws is classified.
+   * @param call - Makes one attempt; any error that it throws is classified.
    * @param discard - Receives an answer that came too late to be returned, so that a key in it can be overwritten. Must
    * not throw.
    */
@@ -137,8 +137,8 @@ export class Calls<Failure> {
     return reason === 'aborted' ? 'aborted by the caller' : 'no answer within callTimeoutSeconds';
   }
 
-  // Unlike a deadline, keeps the process alive: no socket is in use between two attempts, so a command-line program
-  // would otherwise end silently while its call is still pending.
+  // Unlike the timer of a deadline, this timer keeps the process alive: no socket is in use between two attempts, so a
+  // command-line program would otherwise end silently while its call is still pending.
   #pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -155,7 +155,8 @@ export class Calls<Failure> {
 }
 
 /**
- * Calls of a store: one attempt each, because the ring repeats the calls that a caller waits for.
+ * Creates the calls of a store. Each call makes one attempt, because the ring repeats the calls that a caller waits
+ * for.
  *
  * @param timeoutMs - The longest wait for each call, in milliseconds.
  * @param classify - Classifies a rejection: see `findRow` and `unexplained`.
@@ -179,10 +180,10 @@ export function storeCalls<Kind extends string>(
 }
 
 /**
- * Calls of a key wrapper. A call that fails with `throttled` or `unavailable` is tried again, after pauses with full
- * jitter of at most 0.1, 0.2, 0.4 … 2 seconds.
+ * Creates the calls of a key wrapper. A call that fails with `throttled` or `unavailable` is tried again, after pauses
+ * with full jitter of at most 0.1, 0.2, 0.4 … 2 seconds.
  *
- * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, the first one included.
+ * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, including the first.
  * @param classify - Classifies a rejection: see `findRow` and `kindOfStatus`.
  * @param mayPass - Whether to retry a failure of either kind after this many attempts; by default, it is retried.
  *

@@ -69,9 +69,10 @@ const BY_CODE: ReadonlyMap<string, string> = new Map(
 const MAX_DEPTH = 4;
 
 /**
- * Why a call got no answer; undefined if nothing in the error shows it. Reads `code`, then `name`, of the error, its
- * causes and the first of its `errors`; of messages, only the AWS SDK's about a missing Region. A code takes precedence
- * over any name, because the AWS SDK names a reset connection `TimeoutError`. Never throws.
+ * Why a call got no answer; undefined if nothing in the error shows the reason. Reads `code`, then `name`, of the
+ * error, its causes and the first of its `errors`. The only message that it reads is the AWS SDK's about a missing
+ * Region. A code takes precedence over any name, because the AWS SDK names a reset connection `TimeoutError`. Never
+ * throws.
  *
  * Sources: the errors of Node.js (`os.constants.errno`, `tls`, `http`), OpenSSL's verification codes as Node.js names
  * them, and the errors of undici.
@@ -92,7 +93,7 @@ export function connectionFailure(error: unknown): ConnectionFailure | undefined
 /**
  * The failure of a store whose service gave no answer; undefined as in {@link connectionFailure}.
  *
- * @param service - What the message calls the service: `S3`, `the server`.
+ * @param service - The name of the service in the message, such as `S3` or `the server`.
  */
 export function unreachable(error: unknown, service: string): StoreFailure<'unavailable'> | undefined {
   const found = connectionFailure(error);

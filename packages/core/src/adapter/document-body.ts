@@ -16,7 +16,7 @@ const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
 export async function readBody(body: unknown, declaredBytes: unknown): Promise<Outcome<Buffer, StoreFailure>> {
   if (!isAsyncIterable(body)) return { failure: NO_BODY };
   if (typeof declaredBytes === 'number' && declaredBytes > MAX_DOCUMENT_BYTES) {
-    // Done before the call is aborted: the abort makes the stream emit an error, which would have no listener.
+    // The stream is destroyed before the call is aborted: the abort makes it emit an error, which has no listener.
     if ('destroy' in body && typeof body.destroy === 'function') body.destroy();
     return { failure: TOO_LARGE };
   }
@@ -35,7 +35,7 @@ export async function readBody(body: unknown, declaredBytes: unknown): Promise<O
 /**
  * Decodes a stored document: `corrupt` if it is empty or not UTF-8.
  *
- * @param holder - What holds the document, for the message: `object`, `blob`.
+ * @param holder - The word in the message for the item that holds the document, such as `object` or `blob`.
  */
 export function decodeDocument(bytes: Buffer, holder: string): Outcome<string, StoreFailure> {
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: `the ${holder} is empty` } };

@@ -3,7 +3,7 @@ import type { StoreFailure } from './failures.ts';
 import { findRow, unexplained } from './foreign-errors.ts';
 
 /**
- * The error table of a store, from codes to what they mean.
+ * Creates the error table of a store, which maps codes to their meanings.
  *
  * @param rows - Kind, detail, codes separated by spaces and, optionally, the only status with which the codes have this
  * meaning.

@@ -19,7 +19,7 @@ export interface ServiceFailure {
   readonly code?: string | undefined;
   /** HTTP status, 100 to 599. */
   readonly status?: number | undefined;
-  /** The service's request id, in a form that is too short for a key. */
+  /** The service's request id, in a form that is too short to contain a key. */
   readonly requestId?: string | undefined;
   /** The remedy for an operator. */
   readonly hint?: string | undefined;
@@ -28,7 +28,7 @@ export interface ServiceFailure {
 /**
  * The error for a call that failed.
  *
- * @param permission - What the service calls the permission for the operation. The hint names it if the service
+ * @param permission - The service's name for the permission that the operation needs. The hint names it if the service
  * answered `denied` with a code that has no hint.
  */
 export function keyWrapperError(
@@ -50,7 +50,7 @@ export function keyWrapperError(
   return new KeyWrapperError(kind, { provider, operation, ...facts, hint, attempts });
 }
 
-/** The error for a wrapped key or a service's answer that failed a check. `hint` is a fixed text. */
+/** The error for a wrapped key or a service's answer that failed a check. `hint` is fixed text. */
 export function corrupt(provider: string, operation: KeyWrapperOperation, hint: string): KeyWrapperError {
   return new KeyWrapperError('corrupt', { provider, operation, hint });
 }

@@ -54,8 +54,8 @@ export function findRow<Row>(
 }
 
 /**
- * The kind of failure that an HTTP status means, for an answer of a KMS whose code is in no table. 401, 403, 404 and 429
- * have a kind; any other status is `unavailable`.
+ * The kind of failure that an HTTP status means, for an answer from a KMS whose code is not in any table. 401, 403, 404
+ * and 429 have a kind; any other status is `unavailable`.
  */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';

@@ -20,7 +20,7 @@ export interface CheckedWrapOptions {
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
-/** What a wrapped key must satisfy before a key wrapper sends it to its service. */
+/** The rules that a wrapped key must satisfy before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
   /** Longest `wrapped` that the service accepts, in bytes. */
   readonly maxBytes: number;
@@ -29,8 +29,8 @@ export interface WrappedKeyRules {
 }
 
 /**
- * Reads the options of a call of `wrap`, `unwrap` or `generate`.
- * @throws {TypeError} for options of a wrong type.
+ * Reads the options of a call to `wrap`, `unwrap` or `generate`.
+ * @throws {TypeError} for options of the wrong type.
  */
 export function readWrapOptions(provider: string, options: unknown): CheckedWrapOptions {
   if (typeof options !== 'object' || options === null) {
@@ -54,7 +54,8 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
  * Copies a data key to be wrapped: 32 bytes, or 32 or 64 if the service binds no context. The copy keeps
  * a second attempt from wrapping zeros if the caller has overwritten the original. Overwrite the copy after the call.
  *
- * @throws {TypeError} for anything but a `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
+ * @throws {TypeError} for anything but a `Uint8Array`, {@link RangeError} for any other length or if all bytes
+ * are equal.
  */
 export function copyDataKey(provider: string, dataKey: unknown, supports: ContextSupport): Uint8Array {
   if (!types.isUint8Array(dataKey)) {

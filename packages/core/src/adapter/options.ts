@@ -1,6 +1,6 @@
 import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../base/options.ts';
 
-/** The error for an option of a wrong type; shows only the value's type if the value may be a secret. */
+/** The error for an option of the wrong type; shows only the value's type if the value may be a secret. */
 export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {
   return optionTypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
 }
@@ -50,7 +50,7 @@ export function text(owner: string, name: string, value: unknown): string {
 }
 
 /**
- * Reads text of 1 to `most` characters that has a UTF-8 form; its content appears in no message.
+ * Reads text of 1 to `most` characters that has a UTF-8 form; its content never appears in a message.
  * @throws {TypeError} for a non-string, {@link RangeError} for any other text.
  */
 export function textWithin(owner: string, name: string, value: unknown, most: number): string {
@@ -74,10 +74,10 @@ export function textMatching(owner: string, name: string, value: unknown, form: 
 }
 
 /**
- * Reads a URL, whose text appears in no message, because it may contain a password.
+ * Reads a URL, whose text never appears in a message, because it may contain a password.
  *
  * @param protocols - The protocols that it may have, each with its colon.
- * @param wanted - What the message asks for: `a redis:// or rediss:// URL`.
+ * @param wanted - The description of a valid value in the message: `a redis:// or rediss:// URL`.
  * @throws {TypeError | RangeError}
  */
 export function urlWith(
@@ -99,8 +99,8 @@ export function urlWith(
  *
  * @param wanted - The name of its entries in messages, in the plural.
  * @param read - Checks an entry, which is called `name[index]`.
- * @throws {TypeError} for anything but an array, {@link RangeError} for more than `most` entries; and what `read`
- * throws.
+ * @throws {TypeError} for anything but an array, {@link RangeError} for more than `most` entries; and any error that
+ * `read` throws.
  */
 export function listOf<T>(
   owner: string,
@@ -157,8 +157,8 @@ export function checkCallback(owner: string, name: string, value: unknown): void
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 
 /**
- * Reads the address of a service: an `https://` URL, or an `http://` URL of this machine. Its text appears in no
- * message, because it may contain a password.
+ * Reads the address of a service: an `https://` URL, or an `http://` URL of this machine. Its text never
+ * appears in a message, because it may contain a password.
  *
  * @param mayBeHttp - Whether `http://` is also accepted for other machines: the option `dangerouslyAllowHttp`.
  * @throws {TypeError | RangeError}
@@ -166,7 +166,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 export function endpointUrl(owner: string, name: string, value: unknown, mayBeHttp: boolean): URL {
   const url = new URL(urlWith(owner, name, value, ['https:', 'http:'], 'an https:// URL'));
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw optionRangeError(`${owner}: ${name} must be a URL without user, password, query or fragment`);
+    throw optionRangeError(`${owner}: ${name} must be a URL without a user, password, query or fragment`);
   }
   if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
     throw optionRangeError(

@@ -7,7 +7,7 @@ const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 /** Ignores the cause of a failure, because push is only an optimization. */
 const ignored = (): undefined => undefined;
 
-/** One connection that listens for writes; not connected yet. */
+/** One connection that listens for writes. It is not connected before {@link start} is called. */
 export interface PushListener {
   /**
    * Opens the connection and subscribes.

@@ -13,7 +13,7 @@ const MAX_CLAIM_ID_LENGTH = 256;
 
 /**
  * Checks the options of a read.
- * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {TypeError} for an unknown option or one of the wrong type.
  * @throws {RingStoreError} `unavailable` when the signal has aborted.
  */
 export function checkRead(owner: string, options: RingStoreCallOptions | undefined): void {
@@ -24,8 +24,8 @@ export function checkRead(owner: string, options: RingStoreCallOptions | undefin
 
 /**
  * Checks the arguments of a write. `expected` is required, because omitting it must not mean "only if absent".
- * @throws {TypeError} for a document that is empty or is not a text with a UTF-8 form, a wrong `expected`, an unknown
- * option or one of a wrong type.
+ * @throws {TypeError} for a document that is empty or is not text with a UTF-8 form, an invalid `expected`, an unknown
+ * option or one of the wrong type.
  * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
  * @throws {RingConflictError} for an `expected` with a lone surrogate, because no service has such a revision.
  */

@@ -1,4 +1,4 @@
-/** Receives the date that a service puts on its answers; never throws an error into the call that it observes. */
+/** Receives the date of a service's answer; never throws an error into the call that it observes. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
 /** Passes the `Date` header of an answer (RFC 9110, section 6.6.1) to `onServiceDate`, if the header is a date. */
@@ -11,7 +11,7 @@ export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void
   if (Number.isFinite(ms)) onServiceDate?.(new Date(ms as number));
 }
 
-/** The part of a command of the AWS SDK (any version 3) that gives access to the answer. */
+/** The part of an AWS SDK command (any 3.x version) that gives access to the answer. */
 interface WithMiddleware {
   readonly middlewareStack: {
     add(
@@ -22,8 +22,9 @@ interface WithMiddleware {
 }
 
 /**
- * Makes an AWS SDK command report the `Date` header of its answer, even of a refusal, to `onServiceDate`. Changes the
- * command, not the client, which belongs to the caller; a command without a middleware stack is left unchanged.
+ * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, even if the answer is a refusal.
+ * Changes the command, not the client, which belongs to the caller; a command without a middleware stack is left
+ * unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
   if (!hasMiddleware(command)) return command;

@@ -1,8 +1,8 @@
 import { show } from './options.ts';
 
-/* One file, because the printer is fast only when text, escapes and numbers all go into one buffer. */
+/* One file, because the printer is fast only if text, escapes and numbers all go into one buffer. */
 
-/** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
+/** Depth of nesting at which a value is refused: far beyond any real request, but far from a stack overflow. */
 const MAX_DEPTH = 512;
 /** How many bytes are printed before they are passed to {@link CanonicalJsonOptions.write}. */
 const PIECE = 65_536;
@@ -20,7 +20,7 @@ export interface CanonicalJsonOptions {
   /** Print a bigint as an integer, instead of refusing it. Default: false. */
   readonly allowBigInt?: boolean;
   /**
-   * Receives a long text in pieces while it is printed. A piece is ASCII, and is overwritten as soon as this function
+   * Receives long text in pieces while it is printed. A piece is ASCII, and is overwritten as soon as this function
    * returns. The result of {@link canonicalJson} is then only the text after the last piece. An error that this function
    * throws ends the printing. Default: none, so the result is the whole text.
    */
@@ -30,9 +30,9 @@ export interface CanonicalJsonOptions {
 /**
  * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
  * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys in the order of their code points, floats as
- * Python prints them. A safe integer prints as an integer, every other number as a float. What `JSON.parse` has lost
- * (the `.0` of `1.0` and `-0.0`, digits of integers beyond 2^53) cannot be recovered, so such values do not match across
- * languages.
+ * Python prints them. A safe integer prints as an integer, every other number as a float. Details that
+ * `JSON.parse` has lost (the `.0` of `1.0` and `-0.0`, digits of integers beyond 2^53) cannot be recovered, so such
+ * values do not match across languages.
  *
  * The value is serialized as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *
@@ -95,13 +95,13 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
 }
 
 /**
- * Prints into bytes, without joining texts. If the engine prints numbers in the same way as Python, the engine prints
- * them, many at once.
+ * Prints into bytes, without joining strings. Numbers that the engine prints in the same way as Python are left to the
+ * engine, many at a time.
  */
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
-  /** A view of these bytes, created for the first character that must be escaped. */
+  /** A view of these bytes, created when the first character must be escaped. */
   #view: DataView | undefined;
   #at = 0;
 
@@ -308,8 +308,8 @@ function numberText(value: number, allowInfinity: boolean | undefined): string {
 }
 
 /**
- * Whether the engine and Python print the value in the same way: a safe integer, or a fraction without an exponent in
- * either.
+ * Whether the engine and Python print the value in the same way. This is true of a safe integer, and of a fraction that
+ * neither prints with an exponent.
  */
 function isPlainNumber(value: number): boolean {
   if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));

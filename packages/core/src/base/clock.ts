@@ -77,7 +77,7 @@ export function msUntil(deadline: Deadline, now: Moment): number {
   return Math.max(0, Math.min(deadline.wallMs - now.wallMs, deadline.steadyMs - now.steadyMs));
 }
 
-/** A deadline that passes as soon as one of two does. */
+/** A deadline that passes as soon as either of two deadlines passes. */
 export function earlier(a: Deadline, b: Deadline): Deadline {
   return { wallMs: Math.min(a.wallMs, b.wallMs), steadyMs: Math.min(a.steadyMs, b.steadyMs) };
 }
@@ -97,7 +97,7 @@ export const systemRandom: RandomSource = (fill) => {
   randomFillSync(fill);
 };
 
-// setTimeout fires at once for anything longer than this.
+// setTimeout fires at once for any longer delay.
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
 /** Runs `callback` with the clock's timer, or with an unref'ed timeout if the clock has none. */

@@ -15,8 +15,8 @@ export interface CallLimits<T> {
 }
 
 /**
- * Gives every call a deadline, and ends all calls when their owner is closed. One listener serves all calls. None is
- * added to each call's own signal, because that would cost more than the rest of an uneventful refresh.
+ * Gives every call a deadline, and ends all calls when their owner is closed. A single listener serves all
+ * calls: a listener on the signal of each call would cost more than the rest of an uneventful refresh.
  */
 export class Deadlines {
   readonly #clock: Clock;

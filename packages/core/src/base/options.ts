@@ -49,7 +49,10 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
 }
 
-/** Whether two names of at least 3 characters differ only in case, or in one character missing, added or changed. */
+/**
+ * Whether two names of at least 3 characters differ only in case, or in one character that is missing, added or
+ * changed.
+ */
 function isAlike(known: string, name: string): boolean {
   if (Math.min(known.length, name.length) < 3) return false;
   if (known.toLowerCase() === name.toLowerCase()) return true;
@@ -74,8 +77,8 @@ export function finiteNumber(owner: string, name: string, value: unknown, min: n
 }
 
 /**
- * Reads one of several texts.
- * @throws {TypeError} for a non-string, {@link RangeError} for a text that is not in `choices`.
+ * Reads a string that must be one of `choices`.
+ * @throws {TypeError} for a non-string, {@link RangeError} for a string that is not in `choices`.
  */
 export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
   if (typeof value !== 'string') {

@@ -16,7 +16,7 @@ const MIN_SECRET_BYTES = 32;
 
 /**
  * The built-in codec of the MCP Python SDK (`AESGCMRequestStateCodec` in `mcp.server.request_state`, 2.3.0), with the
- * same token format: either side unseals what the other sealed with the same keys.
+ * same token format: either side unseals the tokens that the other side sealed with the same keys.
  *
  * `keys[0]` seals, and every key unseals. To rotate without losing a token: append the new key on every server, then
  * move it to the front on every server, then remove the old one when its tokens have expired. Nonces are random, so one
@@ -64,7 +64,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
       return key;
     });
     const [sealingKey] = derived;
-    if (sealingKey === undefined) throw new RangeError(`${OWNER}: keys must hold at least one key`);
+    if (sealingKey === undefined) throw new RangeError(`${OWNER}: keys must contain at least one key`);
     this.#sealingKey = sealingKey;
     this.#byKid = byKid;
   }
@@ -86,7 +86,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
     return unsealPython(key, parsed);
   }
 
-  /** Shows the number of keys, and nothing of the keys themselves. */
+  /** Shows the number of keys, but no part of the keys themselves. */
   toJSON(): { readonly codec: string; readonly keys: number } {
     return { codec: OWNER, keys: this.#byKid.size };
   }

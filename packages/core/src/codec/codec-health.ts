@@ -5,7 +5,7 @@ import type { RingProblem } from '../member/problems.ts';
 import type { KeyState } from '../ring/schedule.ts';
 
 /**
- * The state of a codec, for readiness probes, never for liveness probes: a restart would drop the unwrapped keys.
+ * The state of a codec. Use it for readiness probes, never for liveness probes: a restart would drop the unwrapped keys.
  */
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
@@ -29,7 +29,7 @@ export interface CodecHealth {
   readonly lastRefresh: Date | undefined;
   /** When an unwrap by the KMS last returned the right bytes. */
   readonly lastKmsCheck: Date | undefined;
-  /** What failed last, how, and when; undefined once a refresh has succeeded. */
+  /** The source, kind and time of the last failure; undefined once a refresh has succeeded. */
   readonly lastError: (CodecFailure & { readonly at: Date }) | undefined;
   /** Problems that an operator must solve, each with its remedy. */
   readonly problems: readonly RingProblem[];

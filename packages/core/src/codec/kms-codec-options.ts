@@ -47,7 +47,7 @@ export interface KmsCodecOptions {
   readonly format?: 'sealring' | 'python';
   /** The formats that may be unsealed. Default `[format]`. */
   readonly accept?: readonly ('sealring' | 'python')[];
-  /** The times of the ring. Set the same ones on every member. */
+  /** The times of the ring. Set the same values on every member. */
   readonly policy?: Partial<RingPolicy>;
   /** How many key wrappers must wrap a key before it is published; missing wraps are added later. Default all. */
   readonly wrapQuorum?: number;
@@ -249,7 +249,7 @@ function flag(name: string, given: unknown): boolean {
   return given === true;
 }
 
-/** The default replaces undefined only: null is a wrong value like any other. */
+/** The default replaces only undefined: null is refused like any other invalid value. */
 function defaulted(given: unknown, fallback: unknown): unknown {
   return given === undefined ? fallback : given;
 }

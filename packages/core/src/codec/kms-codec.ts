@@ -23,8 +23,8 @@ export interface TokenFacts {
 export interface RingTokenCodec extends RequestStateCodec {
   /**
    * How long a key unseals after it has stopped sealing, in seconds. A boundary with a longer time to live refuses the
-   * codec. The codec itself does not check the age of a token: the boundary's time to live limits it, and without a
-   * boundary, the expiry of the token's key.
+   * codec. The codec itself does not check the age of a token, which is limited by the boundary's time to live or,
+   * without a boundary, by the expiry of the token's key.
    */
   readonly tokenLifetimeSeconds: number;
   /**

@@ -21,9 +21,9 @@ export const ROTATION_REASONS = [
 ] as const;
 
 /**
- * Why a key is created, which also determines when it starts to seal. `initial` and `revocation`: immediately, by every
- * clock of the fleet, because no other key can seal. `emergency`: as soon as every member that reads the ring can have
- * it. `scheduled`, `requested` and `key-version` (the KMS key has a new version): after propagation.
+ * Why a key is created, which also determines when it starts to seal. `initial` and `revocation`: immediately, even on
+ * a server whose clock is behind, because no other key can seal. `emergency`: as soon as every member that reads the
+ * ring can have it. `scheduled`, `requested` and `key-version` (the KMS key has a new version): after propagation.
  */
 export type RotationReason = (typeof ROTATION_REASONS)[number];
 
@@ -88,7 +88,7 @@ export interface CodecEvents {
   'sealring:unwrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
   /** Another member wrote first; `keys` is the number of keys in the document that this member tried to write. */
   'sealring:conflict': { readonly ringName: string; readonly keys: number };
-  /** This member wrote back what the store had lost; `keys` is the number of keys that this member knows. */
+  /** This member restored data that the store had lost; `keys` is the number of keys that this member knows. */
   'sealring:healed': { readonly ringName: string; readonly keys: number };
   /** A token was unsealed with a key that no longer seals. */
   'sealring:stale': { readonly ringName: string; readonly keyId: string };

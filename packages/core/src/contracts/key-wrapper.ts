@@ -4,14 +4,15 @@ import { brand, sectionOn } from './errors.ts';
  * The kind of a failure at the KMS, in terms that a caller can act on.
  *
  * - `throttled`, `unavailable`: may succeed later; retried within limits.
- * - `denied`: the caller may not use the key. `disabled`: at present, no caller may use it. `not-found`: no such key.
+ * - `denied`: the caller may not use the key. `disabled`: at present, no caller may use it. `not-found`: no such key
+ *   exists.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
  * Any error that an adapter does not recognize is `unavailable`: an unknown error never ends the use of a key.
  */
 export type KeyWrapperErrorKind = (typeof KEY_WRAPPER_ERROR_KINDS)[number];
 
-/** Every {@link KeyWrapperErrorKind}, the mildest first. */
+/** Every {@link KeyWrapperErrorKind}, from the mildest to the most severe. */
 export const KEY_WRAPPER_ERROR_KINDS = [
   'throttled',
   'unavailable',
@@ -41,7 +42,7 @@ export interface KeyWrapperErrorSummary {
   readonly requestId?: string | undefined;
   /** How many attempts the call made. */
   readonly attempts?: number | undefined;
-  /** A fixed sentence of the adapter, with the remedy for an operator. */
+  /** A fixed sentence from the adapter, with the remedy for an operator. */
   readonly hint?: string | undefined;
   /** The error of each key wrapper, if several were called and all failed. */
   readonly causes?: readonly KeyWrapperError[] | undefined;
@@ -110,7 +111,7 @@ export interface WrapOptions {
 }
 
 /**
- * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider. The contract:
+ * Wraps and unwraps 32-byte data keys with one KMS key. There is one adapter per provider. The contract:
  *
  * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
  * 2. A wrapped key that is passed with another context, or in which one bit was changed, is refused with kind `corrupt`.
@@ -157,7 +158,7 @@ export interface KeyWrapper {
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks a signature of {@link sign} locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
-  /** Closes what the wrapper itself has created; the caller's client stays open. */
+  /** Closes the resources that the wrapper itself has created; the caller's client stays open. */
   close?(): Promise<void>;
 }
 

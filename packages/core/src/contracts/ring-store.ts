@@ -5,8 +5,8 @@ export interface StoredRing {
   /** The text that was written, character for character. */
   readonly document: string;
   /**
-   * Opaque to all other code. The same for the same version, and different for different documents of one ring, even if
-   * the ring was removed in between.
+   * Opaque to all other code. It is the same for the same version, and differs between different documents of one ring,
+   * even if the ring was removed in between.
    */
   readonly revision: string;
 }
@@ -31,9 +31,8 @@ export interface RingStoreCallOptions {
  * 2. `write` is one atomic compare-and-swap: of any number of writers with the same `expected`, exactly one wins, and
  *    the others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. Once a write has resolved, it is durable and every later read sees it.
- * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused by `read` and by `write`, without reading them whole. A
- *    `too-large` or `corrupt` error of `read` should have the revision of the stored content, so that one write can
- *    replace it.
+ * 4. `read` and `write` refuse documents over {@link MAX_DOCUMENT_BYTES} without reading them in full. A `too-large` or
+ *    `corrupt` error from `read` should have the revision of the stored content, so that one write can replace it.
  */
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
@@ -43,6 +42,7 @@ export interface RingStore {
   /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
+   * Writes the document by compare-and-swap: see rule 2 of the contract.
    * @throws {RingConflictError} when another writer was first.
    * @throws {RingStoreError} for every other failure.
    */
@@ -55,7 +55,7 @@ export interface RingStore {
    * function again does nothing.
    */
   watch?(changed: () => void): () => void;
-  /** Closes what the store itself has created, including its watches; the caller's client stays open. */
+  /** Closes the resources that the store itself has created, and ends its watches; the caller's client stays open. */
   close?(): Promise<void>;
 }
 
@@ -76,6 +76,8 @@ export class RingConflictError extends Error {
 }
 
 /**
+ * The kind of a failure at the ring store, in terms that a caller can act on.
+ *
  * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store is not writable.
  * - `absent`: a start found no ring. A store never reports it: its `read` resolves to `undefined`.
  * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.

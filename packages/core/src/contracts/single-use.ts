@@ -2,7 +2,7 @@ import { brand, sectionOn } from './errors.ts';
 import type { RingStoreErrorKind } from './ring-store.ts';
 
 /**
- * The store of the ids of redeemed tokens, which a fleet shares.
+ * Stores the ids of redeemed tokens for a fleet of servers.
  *
  * Ids are SHA-256 hashes of 16 random bytes, 43 characters of base64url; they reveal nothing about the state.
  *
@@ -23,22 +23,22 @@ export interface SingleUseStore {
    * A store that cannot determine whether `id` was claimed, because it is down or full, must reject or resolve to false:
    * the token is then refused.
    *
-   * @throws {TypeError | RangeError} for an `id` that is not a text of 1 to 256 characters, or an invalid date.
+   * @throws {TypeError | RangeError} for an `id` that is not a string of 1 to 256 characters, or an invalid date.
    * @throws {SingleUseStoreError} when the store cannot determine whether `id` was claimed.
    */
   claim(id: string, expiresAt: Date): Promise<boolean>;
-  /** Ends pending calls and closes what the store itself has created; the caller's client stays open. */
+  /** Ends pending calls and closes the resources that the store itself has created; the caller's client stays open. */
   close?(): Promise<void>;
 }
 
 /** The kinds of `RingStoreError` that a single-use store can report. */
 export type SingleUseStoreErrorKind = Exclude<RingStoreErrorKind, 'absent'>;
 
-/** The store cannot determine whether a token was redeemed. The message is a fixed text, never the vendor's. */
+/** The store cannot determine whether a token was redeemed. The message is fixed text, never the vendor's. */
 export class SingleUseStoreError extends Error {
   override readonly name = 'SingleUseStoreError';
   readonly code = 'ERR_SINGLE_USE_STORE';
-  /** The failure, as far as a caller can act on it. */
+  /** The kind of failure, in terms that a caller can act on. */
   readonly kind: SingleUseStoreErrorKind;
   /** The message without its prefix. */
   readonly detail: string;

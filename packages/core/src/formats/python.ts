@@ -21,7 +21,7 @@ export function maxPythonPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
 }
 
-/** What is derived from one secret for this format: the key and its fingerprint. */
+/** The key that this format derives from one secret, and its fingerprint. */
 export interface PythonKey {
   /** Fingerprint of the derived key: 4 bytes as 8 lower-case hexadecimal digits. */
   readonly kid: string;
@@ -33,7 +33,7 @@ export interface PythonKey {
 
 /** The parts of a token, none of them authenticated. */
 export interface PythonToken {
-  /** As in {@link PythonKey}. */
+  /** The fingerprint of the key, as in {@link PythonKey}. */
   readonly kid: string;
   /** 12 bytes. */
   readonly nonce: Uint8Array;

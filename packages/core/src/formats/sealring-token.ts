@@ -37,12 +37,12 @@ const CIPHERTEXT_START = NONCE_START + NONCE_BYTES;
 /** The length of a token with 4 KiB of state. */
 const SHORT_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
 
-/** The buffer that {@link withDecodedToken} lends: new ones for each token would slow an unseal by a tenth. */
+/** The buffer that {@link withDecodedToken} lends: a new buffer for each token would slow an unseal by a tenth. */
 const lent = Buffer.allocUnsafeSlow(SHORT_BYTES);
 lent.set(PREFIX_BYTES, UNUSED_BYTES);
 const lentHeader = headerOf(lent);
 
-/** The parts of a token in {@link lent}, by its length. Kept, because views take longer to create than to fill. */
+/** The parts of a token in {@link lent}, by its length. They are kept: views take longer to create than to fill. */
 const lentTokens = Array.from<DecodedToken | undefined>({ length: SHORT_BYTES + 1 });
 const FIRST_PREFIX_BYTE = PREFIX_BYTES[0] as number;
 
@@ -50,7 +50,7 @@ let isLent = false;
 
 /** The parts of a token. None of them is authenticated. */
 export interface DecodedToken {
-  /** What all tokens of one token key share (key id, salt and commitment), as 12 words, which are fastest to compare. */
+  /** The data that all tokens of one token key share (key id, salt, commitment), as 12 words, which compare fastest. */
   readonly words: Int32Array;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
@@ -113,7 +113,7 @@ export function decodeToken(token: string): DecodedToken {
  * valid until `use` returns, because they are views of one shared buffer. Parts that are kept longer cannot be
  * authenticated: the first authenticated byte is correct only while they are lent. A token that is decoded in the
  * meantime gets a separate buffer.
- * @throws {InvalidRequestState} `malformed`, and what `use` throws.
+ * @throws {InvalidRequestState} `malformed`, and any error that `use` throws.
  */
 export function withDecodedToken<Owner, Result>(
   token: string,

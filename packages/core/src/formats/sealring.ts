@@ -39,13 +39,13 @@ export interface TokenKey {
   /** The header of its tokens, as {@link DecodedToken.words}. */
   readonly words: Int32Array;
   readonly key: KeyObject;
-  /** The purpose of the key: a token of one purpose must never unseal for another, even if its key is remembered. */
+  /** The purpose of the key: a token of one purpose must never be unsealed for another, even with a remembered key. */
   readonly purpose: string | undefined;
 }
 
 /** A token key to seal with. */
 export interface SealingTokenKey {
-  /** The prefix and the 60 characters of the header: what its tokens begin with. */
+  /** The prefix and the 60 characters of the header, with which its tokens begin. */
   readonly start: string;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
@@ -54,7 +54,7 @@ export interface SealingTokenKey {
   readonly hedgeKey: Buffer | undefined;
 }
 
-/** What the token keys of one data key are derived from. */
+/** The inputs from which the token keys of one data key are derived. */
 export interface TokenKeySource {
   /** 9 bytes. */
   readonly keyId: Buffer;
@@ -114,8 +114,8 @@ export function unsealingTokenKey(
 }
 
 /**
- * sub(token, salt ‖ 0x00 ‖ purpose): the first 32 bytes are the AES key, the next 18 commit to it, the last 14 are
- * {@link SealingTokenKey.hedgeKey}. Without a purpose the tail is the salt alone. The caller overwrites it.
+ * sub(token, salt ‖ 0x00 ‖ purpose): the first 32 bytes are the AES key, the next 18 commit to it, and the last 14 are
+ * {@link SealingTokenKey.hedgeKey}. Without a purpose, the tail is only the salt. The caller overwrites the result.
  */
 function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: string | undefined): Buffer {
   input.set(salt, input.length - SALT_BYTES);
@@ -139,7 +139,7 @@ export function sealSealring(
   const end = NONCE_BYTES + ciphertext.length;
   const length = end + TAG_BYTES;
   const body = length <= SHORT_BODY_BYTES ? shortBody : Buffer.allocUnsafeSlow(length);
-  // For few bytes a loop is faster than a call.
+  // For so few bytes, a loop is faster than a call.
   for (let i = NONCE_BYTES - 1; i >= 0; i--) body[i] = nonce[i] as number;
   body.set(ciphertext, NONCE_BYTES);
   for (let i = TAG_BYTES - 1; i >= 0; i--) {

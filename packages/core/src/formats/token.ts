@@ -7,7 +7,7 @@ export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 /**
  * Decodes canonical base64url (RFC 4648 section 5, no padding); undefined for anything else. Canonical means that the
  * bytes encode to exactly this text again. Node's decoder also accepts the standard alphabet, skips foreign characters
- * and ignores the unused bits of the last character, so without this check one token would have many spellings.
+ * and ignores the unused bits of the last character, so one token would have many spellings without this check.
  */
 export function decodeBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
@@ -20,11 +20,11 @@ const LAST_OF_TWO = 'AQgw';
 const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 
 /**
- * Whether a text that Node's decoder decoded to `length` bytes is the canonical base64url of these bytes. Encoding them
- * again would also answer this, but would make an unseal a tenth slower. The decoder skips characters that it does not
- * know, so if it returned as many bytes as the text can hold, it took every character for a digit. Outside the
- * alphabet, it takes for digits the `+` and `/` of the standard alphabet and, on some versions, a character beyond
- * Latin-1 whose low byte is a digit.
+ * Whether text that Node's decoder decoded to `length` bytes is the canonical base64url of these bytes. Encoding them
+ * again would also answer this, but would make an unseal a tenth slower. The decoder skips unknown characters, so if it
+ * returned as many bytes as the text can encode, it treated every character as a digit. Outside the alphabet, it also
+ * treats as digits the `+` and `/` of the standard alphabet and, on some versions, a character beyond Latin-1 whose low
+ * byte is a digit.
  */
 export function isCanonicalBase64url(text: string, length: number): boolean {
   if (length !== Math.floor((text.length * 3) / 4)) return false;

@@ -28,8 +28,8 @@ export class DataKey {
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;
-  // Token keys by the start of their salts, oldest first. A plain map and not an LRU cache: every token is looked up
-  // here, and moving an entry to the front would cost more than it saves. A token key that is dropped too early, or
+  // Token keys by the start of their salts, oldest first. This is a plain map, not an LRU cache: every token is looked
+  // up here, and moving an entry to the front would cost more than it saves. A token key that is dropped too early, or
   // replaced by one whose salt starts with the same bytes, is derived again, which takes ten microseconds.
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<SecretFormat, Buffer>();
@@ -77,13 +77,13 @@ export class DataKey {
     return this.#tokenKeySource;
   }
 
-  /** The token key of a header, if a token with that header authenticated before. */
+  /** The token key of a header, if a token with that header was authenticated before. */
   knownTokenKey(words: Int32Array): TokenKey | undefined {
     const known = this.#tokenKeys.get(saltWord(words));
     return known !== undefined && isSameHeader(known.words, words) ? known : undefined;
   }
 
-  /** Remembers a token key. Call it only for a header whose token authenticated: an attacker may choose any other. */
+  /** Remembers a token key. Call it only for the header of an authenticated token: an attacker may choose any other. */
   rememberTokenKey(tokenKey: TokenKey): void {
     this.#tokenKeys.set(saltWord(tokenKey.words), tokenKey);
   }

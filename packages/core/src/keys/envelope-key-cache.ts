@@ -23,7 +23,7 @@ export class EnvelopeKeyCache {
     this.#ring = ring;
   }
 
-  /** Takes over 32 bytes, overwrites them, and returns their data key: the same object for as long as it is held. */
+  /** Takes ownership of 32 bytes, overwrites them, and returns their data key: the same object while it is held. */
   take(bytes: Uint8Array): DataKey {
     const id = keyIdOf(bytes).toString('base64url');
     let key = this.#dataKeys.get(id);

@@ -12,7 +12,7 @@ export function checkedDataKey(bytes: unknown, provider: string, operation: 'gen
   return bytes;
 }
 
-/** Overwrites what a key wrapper returned, if that is a byte array. Never throws. */
+/** Overwrites a value that a key wrapper returned, if it is a byte array. Never throws. */
 export function overwrite(bytes: unknown): void {
   if (types.isUint8Array(bytes)) bytes.fill(0);
 }

@@ -22,7 +22,7 @@ import {
   type KeyWrapperErrorSummary,
 } from '../contracts/key-wrapper.ts';
 
-/** Concurrent calls of one member. */
+/** Maximum number of concurrent calls of one member. */
 const MAX_IN_FLIGHT = 4;
 /** Number of calls that may wait for a slot. */
 const MAX_WAITING = 256;
@@ -39,7 +39,7 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 export interface CallOptions {
   /** Whether a caller waits for the call: if so, it is retried up to three times, with full jitter. Default: false. */
   readonly foreground?: boolean;
-  /** The time when the waiting caller gives up: no call and no retry lasts longer. */
+  /** The time at which the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
 
@@ -66,7 +66,7 @@ export class LastAnswer {
 }
 
 /**
- * The only way to the KMS: at most four calls at once, each with its own deadline, so that a service that hangs costs
+ * Makes all calls to the KMS: at most four at once, each with its own deadline, so that a service that hangs costs
  * neither memory nor latency.
  */
 export class KmsCalls {
@@ -78,7 +78,7 @@ export class KmsCalls {
   readonly #closing: Closing;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
-  /** Pass it to every call. */
+  /** Receives the date of each answer of the KMS. Pass it to the methods of a key wrapper. */
   readonly onServiceDate: (date: Date) => void;
 
   constructor(options: {

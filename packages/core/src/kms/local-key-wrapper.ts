@@ -43,11 +43,11 @@ const WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES;
 /** How {@link localKeyWrapper} wraps. */
 export interface LocalKeyWrapperOptions {
   /**
-   * Wraps and unwraps: at least 32 random bytes, or their base64 or base64url text, as `openssl rand -base64 32` prints it.
-   * Copied.
+   * The key that wraps and unwraps: at least 32 random bytes, or their base64 or base64url text, as printed by
+   * `openssl rand -base64 32`. It is copied.
    */
   readonly masterKey: Uint8Array | string;
-  /** Earlier master keys, of the same form, that unwrap only. Default: none. */
+  /** Earlier master keys, in the same form, that only unwrap. Default: none. */
   readonly alsoUnwrap?: readonly (Uint8Array | string)[];
 }
 
@@ -160,7 +160,7 @@ function decoded(name: string, value: unknown): unknown {
   );
 }
 
-/** Whether every byte is printable ASCII or white space, which happens to 32 random bytes once in 10^13 times. */
+/** Whether every byte is printable ASCII or white space, which is true of 32 random bytes about once in 10^13 cases. */
 function isPrintable(bytes: Uint8Array): boolean {
   return bytes.every((byte) => (byte >= 0x20 && byte <= 0x7e) || (byte >= 0x09 && byte <= 0x0d));
 }

@@ -29,8 +29,8 @@ export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked:
 }
 
 /**
- * The failures of several key wrappers, as one error. It is a refusal only when all refuse: an unreachable KMS may
- * still allow the key.
+ * The failures of several key wrappers, as one error. This is a refusal only if all key wrappers refuse: an unreachable
+ * KMS may still allow the key.
  */
 export function allOf(failures: readonly unknown[]): unknown {
   const [first] = failures;

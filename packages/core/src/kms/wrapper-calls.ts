@@ -35,7 +35,7 @@ export class WrapperCalls {
 
   /**
    * A data key and its first wrap in one call; undefined if the service cannot generate a data key or binds no context.
-   * It then wraps bytes that this process made.
+   * The caller must then generate a data key itself.
    * @throws {KeyWrapperError}
    */
   async generate(
@@ -121,7 +121,7 @@ export class WrapperCalls {
     return this.unwrap(wrap, wrapContext(this.#ring, entry), options);
   }
 
-  /** A wrap that can be made with a public key needs the signature of the KMS, checked before any call. */
+  /** Checks, before any call, that a wrap that could have been made with a public key has the signature of the KMS. */
   #checkOrigin(entry: KeyTimes & { readonly id: string }, wrap: RingWrap): void {
     const { wrapper } = this;
     if (wrapper.supports.authenticated || this.#trustStore) return;

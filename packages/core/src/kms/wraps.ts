@@ -29,8 +29,8 @@ export interface Unwrapped {
 }
 
 /**
- * Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a document with any of
- * them. The result of an unwrap is trusted only after its id and its context are computed again.
+ * Wraps new data keys with every key wrapper, and unwraps the keys of a document with any of them. The result of an
+ * unwrap is trusted only after its id and its context are computed again.
  */
 export class KeyWraps {
   readonly #ring: string;
@@ -75,7 +75,7 @@ export class KeyWraps {
     return lastFailureOf(this.#wrappers, otherwise);
   }
 
-  /** Treats the wraps of an entry as corrupt, because the KMS refused it although the key may be used. */
+  /** Treats the wraps of an entry as corrupt, because the KMS refused them although the KMS key may be used. */
   noteCorrupt(entry: WrappedEntry): void {
     for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
@@ -89,7 +89,7 @@ export class KeyWraps {
   }
 
   /**
-   * Creates a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes
+   * Creates a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` creates
    * the vouchers of the entry.
    */
   async create(
@@ -181,7 +181,7 @@ export class KeyWraps {
     }
   }
 
-  /** The failures of the other key wrappers, if the first is slow, because the error must name all unreachable ones. */
+  /** Calls the other key wrappers if the first is slow, and returns their failures: the error must name all of them. */
   async #askWhile(
     one: Promise<unknown>,
     others: readonly WrapperCalls[],
@@ -189,7 +189,7 @@ export class KeyWraps {
     options: CallOptions,
   ): Promise<readonly unknown[]> {
     if (others.length === 0 || options.foreground !== true || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
-    // These bytes never become a key of a ring: what the other wrappers return is discarded.
+    // These bytes never become a key of a ring: the results of the other wrappers are discarded.
     const { dataKey } = this.#ownDataKey();
     const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
     return failuresIn(await Promise.allSettled(asked));
@@ -218,7 +218,7 @@ export class KeyWraps {
     return wraps;
   }
 
-  /** Wraps, signs if an unwrap does not authenticate the origin, and checks the wrap by unwrapping it. */
+  /** Wraps a data key, signs the wrap if an unwrap does not authenticate its origin, and checks it by unwrapping it. */
   async #wrapOne(
     wrapper: WrapperCalls,
     dataKey: Uint8Array,

@@ -13,12 +13,12 @@ export interface PassOptions extends SyncOptions {
   readonly reads: boolean;
 }
 
-/** The parts of the keeper that a caused read needs, because the keeper has the timers. */
+/** The parts of the keeper that {@link CausedReads} uses, because the keeper has the timers. */
 interface Passes {
   pass(options: PassOptions): Promise<void>;
   /** Calls `begin` and makes a pass when its turn comes. Does not wait for the pass. */
   background(options: Omit<PassOptions, 'foreground'>, begin: () => void): void;
-  /** Called when a token led to a change; `isUnfinished`: another pass must follow. */
+  /** Called after a read that a token caused; `isUnfinished` means that another pass must follow. */
   found(isUnfinished: boolean): void;
 }
 
@@ -43,7 +43,7 @@ export class CausedReads {
     this.#passes = passes;
   }
 
-  /** A token named a key that is not in the ring: reads the ring soon, at most once per missRefresh. */
+  /** Reads the ring soon, at most once per missRefresh, if a token named a key that is not in the ring. */
   noteUnknownKey(id: string | undefined, now: Moment): void {
     if (id === undefined || !this.#o.view.snapshot.byId.has(id)) void this.forToken(now, {});
   }
@@ -80,7 +80,7 @@ export class CausedReads {
     this.#passes.found(view.snapshot.carried.length > 0 || writer.isDead);
   }
 
-  /** The store sent a notification: at most one pass is pending. */
+  /** Schedules a pass after a notification from the store, unless such a pass is already pending. */
   notified(): void {
     const { clock, policy, random, view } = this.#o;
     if (view.isClosed || this.#isPushPending) return;
@@ -114,7 +114,7 @@ export class CausedReads {
   #isOverdue(now: Moment): boolean {
     const { policy, view } = this.#o;
     const { refreshEverySeconds, kmsCheckEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;
-    // If the failure is older than that, this machine was suspended, or the next pass is overdue.
+    // If the last failure is older, this machine was suspended, or the next pass is overdue.
     if (this.#condition.hasFailedWithin((backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS, now)) return false;
     const { lastRead, lastKmsCheck } = view.limits;
     if (lastRead === undefined || ageMs(lastRead, now) > refreshEverySeconds * MS) return true;

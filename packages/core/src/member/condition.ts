@@ -22,7 +22,7 @@ export class Condition {
     this.#rotation = rotation;
   }
 
-  /** Passes that failed since the last one that succeeded. */
+  /** The number of passes that have failed since the last successful one. */
   get failures(): number {
     return this.#failures;
   }
@@ -33,7 +33,7 @@ export class Condition {
 
   /**
    * `failing`: the member cannot work, or must not receive requests. `degraded`: it works, but needs attention. `known`
-   * are the current problems, if the caller has already determined them.
+   * contains the current problems, if the caller has already determined them.
    */
   status(now: Moment, known?: readonly RingProblem[]): CodecStatus {
     const { sync, view } = this.#o;
@@ -49,23 +49,23 @@ export class Condition {
     return problemsOf({ role, view, sync, writer, clock: ringClock }, now);
   }
 
-  /** A pass failed. */
+  /** Records that a pass failed. */
   failed(error: unknown): void {
     this.#failures += 1;
     this.#failedAt = this.#o.view.now();
     this.noteFailure(failureOf(error));
   }
 
-  /** A pass succeeded. */
+  /** Records that a pass succeeded. */
   passed(): void {
     this.#failures = 0;
     this.#failedAt = undefined;
     if (this.#o.view.clockTrouble() !== undefined) this.noteFailure({ source: 'clock', kind: 'unconfirmed' });
-    // An overdue rotation that keeps failing stays visible.
+    // While an overdue rotation keeps failing, the last failure stays visible.
     else if (!this.#rotation.isFailing) this.#lastFailure = undefined;
   }
 
-  /** A failure outside of a pass; `health()` shows it. */
+  /** Records a failure outside of a pass; `health()` shows it. */
   noteFailure(failure: CodecFailure): void {
     this.#lastFailure = { ...failure, at: new Date(this.#o.view.now().wallMs) };
   }

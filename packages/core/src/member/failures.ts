@@ -4,7 +4,7 @@ import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { MemberParts } from './parts.ts';
 
-/** Which service failed and how, as in events and `health()`. */
+/** The service that failed and the kind of failure, as reported in events and by `health()`. */
 export function failureOf(error: unknown): CodecFailure {
   if (error instanceof RingStoreError) return { source: 'store', kind: error.kind };
   if (error instanceof KeyWrapperError) return { source: 'kms', kind: error.kind };

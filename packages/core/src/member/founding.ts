@@ -22,7 +22,7 @@ type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view
  * In a store that other processes share, the member that wins the compare-and-swap of a claim creates the key, and the
  * others wait. A waiting member takes over a claim after the longest time that its owner could have needed, measured by
  * its own clock; if the owner is still alive, its key loses the race. After three times as long, all claims are
- * ignored, because an attacker may have written them. Members of one process take turns instead.
+ * ignored, because an attacker may have written them. Members in the same process take turns instead.
  */
 export class Founding {
   readonly #o: Parts;
@@ -39,10 +39,10 @@ export class Founding {
   }
 
   /**
-   * One attempt. Returns the milliseconds to wait before the next read of the store if another member is creating the
-   * key; 0 when the ring has the key.
+   * Makes one attempt. Returns the milliseconds to wait before the next read of the store if another member is creating
+   * the key, or 0 once the ring has the key.
    * @throws {RingConflictError} when another member claimed first.
-   * @throws {RingStoreError | KeyWrapperError} what prevented the creation; the claim is withdrawn.
+   * @throws {RingStoreError | KeyWrapperError} when the creation fails; the claim is withdrawn.
    */
   async attempt(reason: 'initial' | 'emergency' = 'initial'): Promise<number> {
     const there = this.#o.stored.latest;
@@ -74,7 +74,10 @@ export class Founding {
     return 0;
   }
 
-  /** Milliseconds to wait while another member's claim can still lead to a key; 0 if this member is to claim. */
+  /**
+   * Milliseconds to wait while another member's claim can still lead to a key; 0 if this member may write its own
+   * claim.
+   */
   #waitForAnother(claim: string | undefined): number {
     if (claim === undefined || claim === this.#ownClaim) return 0;
     const now = this.#o.view.now();
@@ -93,7 +96,7 @@ export class Founding {
   /**
    * Withdraws the claim, so that other members need not wait for it. If the write fails, they wait; the error that
    * prevented the creation is thrown either way. A claim that was withdrawn is not written again, because a member that
-   * saw it would count its age from the first time.
+   * saw it would measure its age from the time when it first saw the claim.
    */
   async #giveBack(): Promise<void> {
     const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);
@@ -107,7 +110,7 @@ function newClaim(random: RandomSource): string {
   return Buffer.from(bytes).toString('base64url');
 }
 
-/** The turns of codecs in one process that share a store object. */
+/** For each store object that codecs in one process share, the last turn in the queue. */
 const turns = new WeakMap<RingStore, Promise<unknown>>();
 
 function inTurn<T>(store: RingStore, run: () => Promise<T>): Promise<T> {

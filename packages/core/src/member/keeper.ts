@@ -34,7 +34,7 @@ export class RingKeeper {
   readonly #turns = new Turns();
   readonly #rotation: Rotation;
   readonly #operations: Operations;
-  /** No loop is faster than this, in any state. */
+  /** The shortest interval between scheduled passes, in any state. */
   readonly #floorMs: number;
   #kernelEntropy: Uint8Array = new Uint8Array(0);
   #lastPassSteadyMs = Number.NEGATIVE_INFINITY;
@@ -77,7 +77,7 @@ export class RingKeeper {
     this.#unwatch = this.#o.store.watch?.(() => this.causedReads.notified()) ?? this.#unwatch;
   }
 
-  /** Stops timers and calls; nothing can be sealed or unsealed from now on. */
+  /** Stops timers and calls; nothing can be sealed or unsealed afterwards. */
   async close(): Promise<void> {
     if (this.view.isClosed) return;
     this.#cancelTimer();
@@ -86,11 +86,11 @@ export class RingKeeper {
     this.view.close();
     this.#o.closing.abort(new CodecClosedError());
     await this.#turns.idle;
-    // A call that was under way may have unwrapped a key after the first clearing.
+    // A call that was still in progress may have unwrapped a key after the keys were first cleared.
     this.view.close();
   }
 
-  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} the failure of the store or the KMS. */
+  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} when the store or the KMS fails. */
   refresh(): Promise<void> {
     this.#pendingRefresh ??= this.#turns.asked(() => {
       this.#pendingRefresh = undefined;
@@ -112,15 +112,15 @@ export class RingKeeper {
     this.#scheduleNext(this.#msUntilDue());
   }
 
-  /** After a token led to a change, a pass completes the work, unless failing services delay the next pass. */
+  /** Schedules a pass that completes what a token led to, unless failing services delay the next pass. */
   #found(isUnfinished: boolean): void {
     if (isUnfinished) this.#soonAt ??= later(this.view.now(), FIRST_BACKOFF_MS * this.#uniform());
     if (this.condition.failures === 0) this.#scheduleNext(this.#msUntilDue());
   }
 
   /**
-   * One pass: reads the ring and makes the KMS check, as far as they are due. A failing store must not prevent the KMS
-   * check, and a failing KMS must not prevent the read; while one of them fails, the other is not called more often
+   * Runs one pass: reads the ring and makes the KMS check, each only if it is due. A failing store must not prevent the
+   * KMS check, and a failing KMS must not prevent the read; while one of them fails, the other is not called more often
    * than usual.
    */
   async #pass(options: PassOptions): Promise<void> {
@@ -137,7 +137,7 @@ export class RingKeeper {
       this.#nextReadAt = undefined;
     }
     if (options.deferUnwraps === true && this.condition.failures > 0) {
-      // A notification does not bring forward a call that failed recently: its timer is set.
+      // A notification does not bring forward a call that failed recently: the timer for its retry is already set.
       this.condition.emitRefresh(failure, began);
       return;
     }
@@ -148,7 +148,7 @@ export class RingKeeper {
     }
     this.#assertOpen();
     if (failure === undefined) this.condition.passed();
-    // A lost race is not a failure: the next read learns what the winner wrote.
+    // A lost race is not a failure: the next read picks up the winner's document.
     else if (!(failure instanceof RingConflictError)) this.condition.failed(failure);
     this.#scheduleNext(this.#nextDelayMs(failure));
     this.condition.emitRefresh(failure, began);
@@ -164,7 +164,7 @@ export class RingKeeper {
     }
   }
 
-  /** Reads and learns; without `deferUnwraps`, also does the work that needs the whole ring. */
+  /** Reads the ring and learns its facts; without `deferUnwraps`, also does the work that needs the whole ring. */
   async #read(options: PassOptions): Promise<void> {
     this.#kernelEntropy = await this.#o.readKernelEntropy();
     let failure: unknown;
@@ -278,7 +278,7 @@ export class RingKeeper {
     return this.#o.policy.refreshEverySeconds * MS * (1 - 0.2 * this.#uniform());
   }
 
-  /** After a notification, the whole fleet reads at the same time, but must not call the KMS at the same time. */
+  /** A random wait before unwraps: after a notification, the whole fleet must not call the KMS at the same time. */
   #pushDelayMs(): number {
     const wallMs = this.view.wallMs();
     const soonest = Math.min(...this.view.snapshot.carried.map((key) => Math.max(key.activates - wallMs, 0) / 4));

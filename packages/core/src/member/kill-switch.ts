@@ -10,9 +10,9 @@ const WINDOW_MS = 60_000;
 const REFUSALS_TO_STOP = 3;
 const DISABLED_TO_STOP = 2;
 
-/** Counts refusals of the KMS. Immutable; every answer creates a new one. */
+/** Counts refusals by the KMS. Immutable: a further refusal creates a new object. */
 export interface KillSwitch {
-  /** Refusals that count, oldest first, milliseconds of the member's age clock. */
+  /** The refusals that count, oldest first. `at` is in milliseconds of the monotonic clock. */
   readonly refusals: readonly { readonly at: number; readonly disabled: boolean }[];
   /** When sealing stopped. */
   readonly trippedAt: number | undefined;
@@ -30,7 +30,7 @@ export function isRefused(error: unknown): boolean {
   return error instanceof KeyWrapperError && isRefusal(error.kind);
 }
 
-/** The switch after one refusal at `nowMs` of a clock that never steps back. */
+/** The kill switch after one more refusal. `nowMs` is the time on a clock that never steps back. */
 export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, nowMs: number): KillSwitch {
   if (current.trippedAt !== undefined) return current;
   const recent = current.refusals.filter((refusal) => nowMs - refusal.at <= WINDOW_MS);
@@ -42,7 +42,7 @@ export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, now
   return { refusals, trippedAt: tripped ? nowMs : undefined };
 }
 
-/** Whether a refusal counts at `nowMs`. A refusal that no other follows within a minute was a stray one. */
+/** Whether a refusal counts at `nowMs`. A refusal that is not followed by another within a minute was a stray one. */
 export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boolean {
   return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
 }

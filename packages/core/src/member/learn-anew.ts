@@ -29,16 +29,17 @@ export interface LearnAnewOptions extends CallOptions {
  *
  * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or when all of them are refused or corrupt.
  * @throws {RingStoreError} `corrupt` when the pin of this member refuses every entry that has not expired, and for two
- * lineages; `unavailable` when the usable keys were created in the future.
+ * lineages; `unavailable` when the creation times of the usable keys are in the future.
  */
 export async function learnAnew(document: RingDocument, options: LearnAnewOptions): Promise<RingSnapshot> {
   const attempt = new Attempt(document, options);
   const live = attempt.entries.filter((entry) => attempt.isLive(entry));
   const [newest, ...others] = live.filter((entry) => entry.revoked === undefined);
-  // One key first, because a failing KMS must not receive a call for every key from every process that starts.
+  // One key is unwrapped first, because a failing KMS must not receive a call for every key from every process that
+  // starts.
   if (newest !== undefined) await attempt.unwrap([newest]);
   await attempt.unwrap(others);
-  // Newest first, one by one, because whether a revocation holds may depend on newer keys.
+  // Revoked keys are unwrapped one by one, newest first, because whether a revocation holds may depend on newer keys.
   for (const entry of live) {
     if (entry.revoked !== undefined && !attempt.isCertified(entry, entry.revoked)) await attempt.unwrap([entry]);
   }
@@ -86,7 +87,7 @@ class Attempt {
   }
 
   async unwrap(entries: readonly RingEntry[]): Promise<void> {
-    // Failures that may pass are waited out before any other call.
+    // Transient failures are waited out before any other call is made.
     if ([...this.#failures.values()].some(mayPass)) return;
     const wanted = entries.filter((entry) => this.keyOf(entry) === undefined && !this.#failures.has(entry.id));
     for (let i = 0; i < wanted.length; i += BATCH) {
@@ -139,7 +140,7 @@ class Attempt {
         "by this machine's clock, the keys of the ring were created in the future",
       );
     }
-    // If no entry is live, this member's pin refuses all those that have not expired.
+    // If no entry is live, this member's pin refuses all entries that have not expired.
     if (live.length === 0 && this.entries.some(({ opensUntil }) => judgement.nowMs < opensUntil)) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
     }
@@ -154,8 +155,8 @@ class Attempt {
   }
 
   /**
-   * The keys known so far, without those that are not linked to a usable key: with a key of another lineage, even a
-   * revoked one, this member would vouch for the keys that came with it.
+   * The keys known so far that are linked to a usable key. Keys of another lineage are left out, even revoked ones,
+   * because with such a key this member would vouch for the keys that came with it.
    * @throws {RingStoreError} for two lineages, naming the newest key of each.
    */
   async oneLineage(): Promise<RingSnapshot> {
@@ -189,14 +190,17 @@ class Attempt {
   }
 }
 
-/** Two rings in one document. Running members repair their ring, so a start waits for that. */
+/** The error for a document that contains two rings. Running members repair their ring, so a start waits for that. */
 export class LineageError extends RingStoreError {
   constructor(detail: string) {
     super('corrupt', detail);
   }
 }
 
-/** An entry whose times changed between two attempts counts as a different entry. */
+/**
+ * The name under which an unwrapped entry is remembered. An entry whose times changed between two attempts counts as a
+ * different entry.
+ */
 function memoryOf(entry: RingEntry): string {
   return [entry.id, ...timesOf(entry)].join('/');
 }

@@ -18,7 +18,8 @@ export class Limits {
   #killSwitch: KillSwitch = ARMED;
   #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two times above, and when unsealing ends after it: every token is checked against one of these.
+  // The earlier of the two times above, and the later time at which unsealing ends: every token is checked against one
+  // of them.
   #sealUntil: Deadline | undefined;
   #unsealUntil: Deadline | undefined;
 
@@ -26,7 +27,10 @@ export class Limits {
     this.#policy = policy;
   }
 
-  /** The KMS unwrapped the right bytes. This ends a stop that the kill switch or an old KMS check has caused. */
+  /**
+   * Records that the KMS unwrapped the right bytes. This lifts a stop that the kill switch or an old KMS check has
+   * caused.
+   */
   kmsCheckPassed(now: Moment): void {
     this.#kmsCheck = now;
     this.#killSwitch = ARMED;
@@ -34,21 +38,21 @@ export class Limits {
     this.#takeEarlier();
   }
 
-  /** The ring was read and is authentic. */
+  /** Records that the ring was read and is authentic. */
   wasRead(now: Moment): void {
     this.#read = now;
     this.#readUntil = later(now, this.#policy.storeOutageSeconds * MS);
     this.#takeEarlier();
   }
 
-  /** A refresh succeeded completely: the ring was read, and every live key is held. */
+  /** Records that a refresh succeeded completely: the ring was read, and every live key is held. */
   completed(now: Moment): void {
     this.#complete = now;
   }
 
   /**
-   * The KMS answered with an error. Only refusals count. They are timed by the monotonic clock, so that no step of the
-   * wall clock hides a refusal.
+   * Records that the KMS answered with an error. Only refusals count. They are timed by the monotonic clock, so that no
+   * step of the wall clock hides a refusal.
    */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);

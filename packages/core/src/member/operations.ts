@@ -12,7 +12,7 @@ import type { Turns } from './turns.ts';
 const MS = 1_000;
 /** Wait between lost races. */
 const CONFLICTS: Backoff = { firstMs: 10, capMs: MS };
-/** Lost races after which a writer gives up. */
+/** The number of lost races after which a writer gives up. */
 const MAX_CONFLICTS = 64;
 /** How long a revocation keeps calling a store that does not answer, as a multiple of the deadline of one call. */
 const CALLS_OF_A_REVOCATION = 4;
@@ -44,9 +44,9 @@ export class Operations {
   }
 
   /**
-   * Revokes the keys that `isMeant` selects from the ring as it is read now; keys that appear meanwhile and are active
-   * at once are successors for the same request, and are kept. Neither a failing KMS nor a wrong clock prevents a
-   * revocation.
+   * Revokes the keys that `isMeant` selects from the ring as it is read now; keys that appear in the meantime and are
+   * active at once are treated as successors from the same request, and are kept. Neither a failing KMS nor a wrong
+   * clock prevents a revocation.
    * @throws {RangeError} when `mustExist` names a key that the ring does not have.
    */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
@@ -80,8 +80,8 @@ export class Operations {
   }
 
   /**
-   * Runs a publication when its turn comes, and emits its failure. Repeats it after a lost race and, until `patience`
-   * has passed, when the store did not answer.
+   * Runs a publication when its turn comes, and emits an event if it fails. Repeats it after a lost race and, until
+   * `patience` has passed, when the store did not answer.
    */
   async #publishing(reason: RotationReason, attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
     const { clock, closing, random, view } = this.#o;

@@ -12,8 +12,8 @@ import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
 /**
- * The configuration of a member, and its parts; each part receives those that it needs. No part starts anything by
- * itself.
+ * The configuration and the parts of a member. Each part receives only the properties that it needs. No part starts
+ * anything by itself.
  */
 export interface MemberParts {
   /** The ring's name. */

@@ -13,7 +13,7 @@ import type { RingWriter } from './writer.ts';
  * - `service-clock`: the date of the KMS or the store disagrees with the dates of the other service and this machine.
  * - `contested`: something else keeps writing to this ring's place in the store.
  * - `foreign-ring`: the store holds no key that a known key vouches for, and this process has no usable key left.
- * - `unreadable-key`: the ring has a key that no key wrapper of this process can unwrap; its tokens are refused here.
+ * - `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; this process refuses its tokens.
  * - `no-sealing-key`: no key may seal, because each has expired, is revoked or does not seal yet, and no new key could be created.
  * - `nearly-full`: the ring has 48 or more of at most 64 keys, so no rotation can be requested.
  */

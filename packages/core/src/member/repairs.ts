@@ -6,8 +6,8 @@ import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /**
- * The longest random wait before a document that lacks something is overwritten. The wait is random, because it is
- * enough if one of many members writes.
+ * The longest random wait before a document that lacks something is overwritten. The wait is random, because a single
+ * write by any of the members is enough.
  */
 const REPAIR_WAIT_MS = 5_000;
 /** A foreign document is read twice, at least this far apart, before it is overwritten. */
@@ -18,11 +18,11 @@ const CONTESTED_AFTER = 3;
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'random' | 'view'>;
 
-/** Decides whether and when a document that lacks what this member knows is overwritten. */
+/** Decides whether and when to overwrite a document that lacks facts that this member knows. */
 export class Repairs {
   readonly #o: Parts;
   #dueAt: Deadline | undefined;
-  /** The last document that lacked nothing. */
+  /** The last document that lacked no known fact. */
   #wholeDocument: RingDocument | undefined;
   #wholeSnapshot: RingSnapshot | undefined;
   #repairedAt: Moment | undefined;
@@ -48,7 +48,7 @@ export class Repairs {
     return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
   }
 
-  /** Whether to overwrite now what was just read. */
+  /** Whether to overwrite the content that was just read. If so, the repair counts as made. */
   take(): boolean {
     const now = this.#o.view.now();
     if (this.#dueAt === undefined || !hasPassed(this.#dueAt, now)) return false;
@@ -59,18 +59,19 @@ export class Repairs {
   }
 
   /**
-   * A write that did not reach the store is repeated after the backoff of a failing store, not only at the next
-   * refresh.
+   * Notes that a write did not reach the store: it is repeated after the backoff of a failing store, not only at the
+   * next refresh.
    */
   wasLost(): void {
     this.#repairedAt = undefined;
   }
 
-  /** Checks what was just read; `isForeign`: it is not a document of this ring. */
+  /** Checks the content that was just read. `isForeign` means that it is not a document of this ring. */
   consider(document: RingDocument | undefined, now: Moment, isForeign: boolean = this.#isForeign): void {
     this.#isForeign = isForeign;
     const { snapshot } = this.#o.view;
-    // Over time, fewer facts are missing, never more: the result holds until the document or the snapshot changes.
+    // As time passes, the number of missing facts can only fall, so the result holds until the document or the snapshot
+    // changes.
     const isWhole = document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
     if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#dueAt = undefined;
@@ -85,8 +86,8 @@ export class Repairs {
   }
 
   /**
-   * Entries without a valid voucher are not a reason to write, and neither is a document that would be written
-   * unchanged.
+   * Whether the document lacks facts that a write would add. Entries without a valid voucher are not a reason to write,
+   * and neither is a document that would be written unchanged.
    */
   #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
     const { ring, view } = this.#o;

@@ -32,7 +32,10 @@ export class RingClock {
   #stepped = false;
   #hasSeenDates = false;
   #lastTickSteadyMs = 0;
-  /** For each service, its date minus monotonic time. Only dates that were noted since the wall clock last stepped. */
+  /**
+   * For each service, its date minus monotonic time. Contains only dates that were noted since the wall clock last
+   * stepped.
+   */
   readonly #dates = new Map<DatedService, number>();
   /** Uptime, including suspensions, minus wall time, as of when the wall clock was last trusted; NaN if unknown. */
   #uptimeOffsetMs = Number.NaN;
@@ -45,7 +48,7 @@ export class RingClock {
     this.#believe(momentOf(clock), false);
   }
 
-  /** The time that decides the state of keys, milliseconds since the epoch. */
+  /** The time that decides the state of keys, in milliseconds since the epoch. */
   timeMs(now: Moment): number {
     if (Math.abs(this.#driftMs(now)) <= this.#stepMs) {
       this.#stepped = false;
@@ -114,7 +117,8 @@ export class RingClock {
   }
 
   #step(now: Moment): void {
-    // If no date has ever matched the current time, the new time replaces it at once: dates will check the new time.
+    // If no date has ever matched the trusted time, the new time replaces it at once: later dates are compared with the
+    // new time.
     if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
       this.#believe(now, false);
       return;

@@ -13,7 +13,7 @@ import type { Turns } from './turns.ts';
 const MS = 1_000;
 const FIRST_BACKOFF_MS = 120_000;
 
-/** The rotations that are due by age or by a new version of the KMS key: when, and by which member. */
+/** Decides when this member makes the rotations that are due because of a key's age or a new version of the KMS key. */
 export class Rotation {
   readonly #o: MemberParts;
   readonly #turns: Turns;
@@ -72,7 +72,8 @@ export class Rotation {
     try {
       found = await wraps.newVersion(view.knownWraps);
     } catch (error) {
-      // The failed call has already emitted its event. Only a rotation depends on the call, and it would also fail.
+      // The failed call has already emitted its event. Only a rotation depends on the call, and the rotation would fail
+      // as well.
       if (error instanceof KeyWrapperError) return;
       throw error;
     }
@@ -83,7 +84,7 @@ export class Rotation {
     this.consider();
   }
 
-  /** Each turn takes half as long as {@link rotationDelayMs}. */
+  /** Waits for one turn, which takes half of {@link rotationDelayMs}. */
   #waitTurn(options: { readonly isLast?: boolean }): void {
     this.#after(rotationDelayMs(this.#uniform(), this.#o.policy) / 2, options);
   }
@@ -100,9 +101,9 @@ export class Rotation {
   }
 
   /**
-   * A member waits a second turn, and creates a key after it, only if a KMS check passes at the end of the first. When
-   * an outage ends, members of a large fleet reach the end of a turn continually: with one turn, each of them would
-   * create a key until the first one is stored.
+   * Rotates at the end of a turn if a rotation is still due. A member waits for a second turn, and creates a key after
+   * it, only if a KMS check passes at the end of the first. When an outage ends, members of a large fleet reach the end
+   * of a turn continually: with a single turn, each of them would create a key until the first key was stored.
    */
   async #rotateIfDue({ isLast = false }: { readonly isLast?: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
@@ -138,8 +139,8 @@ export class Rotation {
   }
 
   /**
-   * One rotation for all members, and at most one per interval, because a service can report a new version but still
-   * wrap with the old one.
+   * Whether a rotation to a new version is due: one for all members, and at most one per interval, because a service
+   * can report a new version but still wrap with the old one.
    */
   #isVersionDue(): boolean {
     const { policy, view, writer } = this.#o;

@@ -98,7 +98,10 @@ interface Start {
   lastAbsent: Moment | undefined;
 }
 
-/** The error with the services' last answers: a call that the end of the start cut short says nothing about them. */
+/**
+ * The error with the last answers of the services, because a call that was cut short when the start ended shows nothing
+ * about them.
+ */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
   if (!(error instanceof RingStoreError)) return error;
@@ -174,7 +177,10 @@ async function createOrWait(
   return isCreated(options);
 }
 
-/** Returns false, after a wait, if another member is creating the key: the caller must read the store again. */
+/**
+ * Creates the first key. If another member is creating it, waits and returns false: the caller must then read the store
+ * again.
+ */
 async function isCreated({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
@@ -188,7 +194,7 @@ function patienceWithError(error: unknown): Patience {
   if (!(error instanceof KeyWrapperError) || (error.kind !== 'unavailable' && error.kind !== 'throttled'))
     return 'none';
   const { causes, code } = error.summary;
-  // One of several key wrappers is enough for most calls, so the failure that may pass counts.
+  // A single key wrapper is enough for most calls, so a transient failure of any of them counts.
   return causes === undefined ? patienceWith(code) : mostOf(causes.map(patienceWithError));
 }
 
@@ -197,8 +203,8 @@ function mostOf(all: readonly Patience[]): Patience {
 }
 
 /**
- * Emits one process warning two seconds from now, unless cancelled: what the start waits for, and for how long.
- * `--disable-warning=SEALRING_WAITING` silences it.
+ * Emits one process warning two seconds from now, unless cancelled. The warning names what the start waits for, and for
+ * how long. `--disable-warning=SEALRING_WAITING` silences it.
  */
 function noticeAfterTwoSeconds(options: MemberParts, start: Start): () => void {
   const emit = (): void => {

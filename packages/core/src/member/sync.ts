@@ -35,7 +35,7 @@ export interface SyncOptions extends CallOptions {
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
 
-/** Updates what this member knows from the store. Only authenticated facts of a document are adopted. */
+/** Updates this member's knowledge of the ring from the store. Only authenticated facts of a document are adopted. */
 export class RingSync {
   readonly repairs: Repairs;
   readonly check: KmsCheck;
@@ -73,7 +73,7 @@ export class RingSync {
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
       const isWhole = this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
-      // A token must not make a member switch to another ring: the next read that no token caused decides.
+      // A token must not make a member switch to another ring: that is decided at the next read that no token caused.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
     const now = this.#o.view.now();
@@ -118,7 +118,10 @@ export class RingSync {
     return this.#wasAnswered;
   }
 
-  /** Unwraps what is new and vouched for. Swaps the view once, so a revocation takes effect with its successor. */
+  /**
+   * Unwraps the new entries that are vouched for. Swaps the snapshot once, so that a revocation and its successor take
+   * effect together.
+   */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
     const began = this.#o.view.now();
     const { carried, unreadable } = this.#o.view.snapshot;
@@ -129,12 +132,13 @@ export class RingSync {
     let { known, wanted } = checked(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
-      // A read that others caused does not repeat unwraps that failed before: timers do that.
+      // A read caused by a token or a notification does not repeat unwraps that failed before: timers trigger the
+      // retries.
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
-      // An entry marked as revoked may be certified by a newer key, without an unwrap; and entries that failed before must
-      // not prevent attempts on the others.
+      // Entries marked as revoked come later, because a newer key may certify the revocation without an unwrap. Entries
+      // that failed before come later too, because they must not prevent attempts on the others.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
@@ -218,7 +222,7 @@ export class RingSync {
     try {
       known = await this.anew(document, options);
     } catch (error) {
-      // Neither a usable ring nor the ring of this member.
+      // The document is neither a usable ring nor the ring of this member.
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {

@@ -36,8 +36,8 @@ export interface RingViewOptions {
 }
 
 /**
- * What this member knows about the ring and may do with it: everything that sealing and unsealing use. Synchronous,
- * without I/O or timers; a read of the ring swaps the snapshot in a single assignment.
+ * This member's view of the ring: the facts that it knows, and whether it may seal and unseal. Sealing and unsealing
+ * use nothing else. Synchronous, without I/O or timers; a read of the ring swaps the snapshot in a single assignment.
  */
 export class RingView {
   readonly limits: Limits;
@@ -48,7 +48,7 @@ export class RingView {
   #overdueAt: Deadline | undefined;
   // The next key may be vouched for by any key that this member ever knew.
   readonly #past = new Map<string, Signer>();
-  // Newest last. A clock that steps must not bring a revoked key back after its end.
+  // Ids of revoked keys whose lifetime has ended, newest last. A clock that steps must not bring such a key back.
   readonly #over = new NewestIds(MAX_PAST);
   // Keys that this member tried to publish, newest last. If one of them appears after all, it was written late.
   readonly #attempted = new NewestIds(MAX_PAST);
@@ -98,7 +98,7 @@ export class RingView {
     return now;
   }
 
-  /** The time that decides the state of keys, and that is written: see {@link RingClock}. */
+  /** The time that decides the state of keys and is written into the ring: see {@link RingClock}. */
   wallMs(now: Moment = this.now()): number {
     return this.#o.ringClock.timeMs(now);
   }
@@ -176,7 +176,7 @@ export class RingView {
     this.#overwriteTheRest();
   }
 
-  /** Overwrites all but the snapshot's data keys, and the authenticators of its keys and of expired keys. */
+  /** Overwrites all keys except the snapshot's data keys and the authenticators of its keys and of expired keys. */
   #overwriteTheRest(): void {
     const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
     this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));
@@ -276,13 +276,13 @@ export class RingView {
     return created < (acceptCreatedFromMs ?? Number.NEGATIVE_INFINITY);
   }
 
-  /** Timers do not run while a machine is suspended: the first call after `deadline` calls `onOverdue`. */
+  /** The first call after `deadline` calls `onOverdue`, because timers do not run while a machine is suspended. */
   expectRefreshBefore(deadline: Deadline, onOverdue: () => void): void {
     this.#overdueAt = deadline;
     this.#onOverdue = onOverdue;
   }
 
-  /** Every later use throws. */
+  /** Overwrites all keys; every later use of the snapshot throws. */
   close(): void {
     this.#closed = true;
     this.#snapshot = undefined;

@@ -51,7 +51,7 @@ export class RingWriter {
   /**
    * Announces in the ring document that this member is about to create a key, so that no other member creates one;
    * `undefined` withdraws the claim. The rest of the document stays as it was read, unless it lacks what this member
-   * knows: a member that dies after its claim may be the only one that knows a revocation which the store has lost.
+   * knows: a member that dies after its claim may be the only one that knows of a revocation that the store has lost.
    * @throws {RingConflictError} when another writer was first.
    */
   async claim(claim: string | undefined): Promise<void> {
@@ -86,7 +86,7 @@ export class RingWriter {
    * Revokes keys, and activates a successor in the same write if there is room, the KMS answers and the clock is
    * confirmed. Otherwise, the revocation is written without a successor.
    * @throws {RingConflictError | RingStoreError} from the store; also `unavailable`, after the other revocations were
-   * written, for a key that has not been unwrapped yet and that no newer key can certify.
+   * written, for a key that has not been unwrapped yet and whose revocation no newer key can certify.
    */
   async revoke(meant: readonly RingKey[]): Promise<void> {
     const { signers, snapshot } = this.#o.view;
@@ -129,7 +129,7 @@ export class RingWriter {
     }
   }
 
-  /** Writes what this member knows over what was read. */
+  /** Overwrites the document that was read with the facts that this member knows. */
   async restore(): Promise<void> {
     await this.#write(this.#o.view.snapshot);
     const { length } = this.#o.view.snapshot.keys;
@@ -157,8 +157,8 @@ export class RingWriter {
   }
 
   /**
-   * How long, from now, there is always a key that may seal. A key that is not unwrapped yet counts only until the
-   * emergency wait after its creation has passed.
+   * For how many milliseconds from now there is always a key that may seal. A key that is not unwrapped yet counts only
+   * until the emergency wait after its creation has passed.
    */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
@@ -172,7 +172,7 @@ export class RingWriter {
     return untilMs - wallMs;
   }
 
-  /** Keys that count against the bounds of the ring. */
+  /** The number of keys that count towards the limits of the ring. */
   get keyCount(): number {
     return this.#keysOf(this.#o.view.snapshot.keys).filter((key) => !isTombstone(key)).length;
   }
@@ -223,7 +223,8 @@ export class RingWriter {
     const began = this.#o.view.now();
     const { signers, snapshot } = this.#o.view;
     const { keys, carried } = snapshot;
-    // An attacker may have written the carried entries, so these must not date a new key in the future.
+    // An attacker may have written the carried entries, so they must not move the creation time of a new key into the
+    // future.
     const nowMs = this.#o.view.wallMs(began);
     const madeAt = [...keys, ...this.#o.view.past.values()].map(({ created }) => created);
     const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));

@@ -56,7 +56,7 @@ export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string 
   return signer.mac(textOfKey(ring, entry));
 }
 
-/** `known`, and as many vouchers of keys older than the entry as there is room for, newest first. */
+/** `known`, plus as many vouchers by keys older than the entry as there is room for, newest first. */
 export function vouchersBy(
   ring: string,
   entry: KeyTimes & { readonly id: string },

@@ -76,10 +76,11 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of the document of the expected ring, or of any ring if no name is given. Pure: other code decides
- * whether to trust the facts.
- * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing JSON member, or a text longer than that
- * of {@link encodeDocument}. Unknown members need no tolerance, because a new format uses another place in the store.
+ * Parses the document text of the expected ring, or of any ring if no name is given. Pure: other code decides whether
+ * to trust the facts.
+ * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing JSON member, or for a text longer than
+ * {@link encodeDocument} would write. Unknown members need not be tolerated, because a new format uses another place in
+ * the store.
  */
 export function parseDocument(text: string, expectedRing?: string): RingDocument {
   if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');

@@ -30,7 +30,7 @@ const NO_BYTES = new Uint8Array(0);
 /** The inputs of a check besides the document. */
 export interface Judgement {
   readonly ring: string;
-  /** The time by the member's checked clock. */
+  /** The time according to the member's checked clock. */
   readonly nowMs: number;
   /** Whether that clock is unconfirmed now. If so, nothing has expired. */
   readonly isUnconfirmed?: boolean;
@@ -132,8 +132,8 @@ export function moreWraps(
 }
 
 /**
- * A known key, revoked with its own certificate, if this member can make it, and with the certificate of the newest key
- * that may certify it. Undefined if this member can make neither.
+ * A known key after its revocation, with the key's own certificate, if this member can make it, and with a certificate
+ * by the newest key that may certify the revocation. Undefined if this member can make neither.
  */
 export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
   const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;

@@ -1,6 +1,7 @@
 /**
- * For programs that monitor a ring: the content of its document, the times that follow from a policy, and when a
- * rotation is due, as members compute it. A document is not authenticated here: report what it says, never act on it.
+ * The parts of Sealring that a program needs to monitor a ring: they parse its document, complete its policy, and
+ * compute when a rotation is due, as members do. A document is not authenticated here, so report its content, but never
+ * act on it.
  *
  * @packageDocumentation
  */

@@ -28,8 +28,8 @@ import { createSnapshot, type RingKey, type RingSnapshot, withKeys } from './sna
 
 /**
  * The facts that a member with keys adopts from a document before any unwrap: revocations, wraps and vouchers of known
- * keys, and tombstones. A known fact is never lost or changed. `wanted` are the entries to unwrap: unknown ones that a
- * known key vouches for, newest first.
+ * keys, and tombstones. A known fact is never lost or changed. `wanted` contains the entries to unwrap: unknown ones
+ * that a known key vouches for, newest first.
  */
 export function learn(
   known: RingSnapshot,
@@ -44,7 +44,7 @@ export function learn(
     const key = keys.get(entry.id);
     if (key !== undefined) keys.set(key.id, withWrapsAndVouchers(ring, key, entry, before));
   }
-  // Newest first: once a key is known to be revoked it certifies nothing but its own revocation.
+  // Newest first: once a key is known to be revoked, it certifies nothing but its own revocation.
   for (const entry of entries) {
     const key = keys.get(entry.id);
     if (entry.revoked === undefined || key === undefined) continue;
@@ -92,7 +92,7 @@ function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
 /**
  * Whether to unwrap a known key. The times of a tombstone were never authenticated: another entry with its id may be
  * the genuine one. If all certifiers of a tombstone have been revoked since, other members accept only a certificate by
- * the key itself. A key that expired by a clock that was later set back is needed again.
+ * the key itself. A key that expired according to a clock that was later set back is needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
@@ -154,8 +154,8 @@ function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: 
 }
 
 /**
- * Of two records of one revocation, the one with the revoked key's own certificate; plus further certificates if there
- * is room.
+ * Of two records of one revocation, chooses the one with the revoked key's own certificate, and adds further
+ * certificates if there is room.
  */
 function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
   const right = rightCertificates(ring, key.id, theirs, signers);

@@ -43,7 +43,7 @@ export interface RingPolicy {
    */
   readonly createAfterSeconds: number;
   /**
-   * Interval between checks for a new version of the KMS key, shortened by up to 20 % jitter, if wraps name a version.
+   * Interval between checks for a new version of the KMS key, if wraps name a version; up to 20 % jitter shortens it.
    * Each check costs one `wrap` call. If a version has wrapped no key of the ring, a rotation follows as soon as the
    * newest key is older than this interval. 0: never. Default 3 600.
    */

@@ -7,7 +7,7 @@ export const KEY_STATES = ['propagating', 'active', 'verify-only', 'expired', 'r
 /** The state of a key at one moment: what it may be used for. */
 export type KeyState = (typeof KEY_STATES)[number];
 
-/** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
+/** The times of a key, in milliseconds since the epoch and always in whole seconds. Written once and never changed. */
 export interface KeyTimes {
   readonly created: number;
   /** From this time on it may seal. */
@@ -27,9 +27,9 @@ export interface ScheduledKey extends KeyTimes {
 const MS = 1_000;
 
 /**
- * The times of a key created at `nowMs`. Rounded up to seconds, which is the safe direction for the activation and for
- * both ends. `newestMs` is the latest `created` that is known: a new key is newer than every other, whatever the
- * clocks of their creators showed.
+ * The times of a key created at `nowMs`. The two ends, and the activation unless it is immediate, are rounded up to
+ * whole seconds, which is the safe direction. `newestMs` is the latest `created` that is known: a new key is newer than
+ * every other, whatever the clocks of their creators showed.
  */
 export function timesOfNewKey(
   reason: RotationReason,
@@ -71,9 +71,9 @@ export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
 }
 
 /**
- * How long a member waits, after it has read a planned key, before it seals with that key: propagation − 2 R − S.
- * Normally, this time has passed before the key is active. If the writer of the key was delayed, the other members need
- * this time to read the key.
+ * How long a member waits, after it has read a planned key, before it seals with that key: propagation − 2 ×
+ * refreshEvery − clockSkew. Normally, this time has passed before the key is active. If the writer of the key was
+ * delayed, the other members need this time to read the key.
  */
 export function lateWaitMs(policy: ResolvedPolicy): number {
   return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;
@@ -91,7 +91,8 @@ export function removableFrom(key: KeyTimes, policy: ResolvedPolicy): number {
 
 /**
  * How long a member waits before it publishes a due successor: R × ln(1 + u(e^10 − 1)) / 10, with R = refreshEvery and
- * u uniform in [0, 1). Most members draw a wait near R, so that only one to three of ten thousand come first.
+ * u uniform in [0, 1). Most members draw a wait near R, so that only one to three of ten thousand members publish
+ * before the others.
  */
 export function rotationDelayMs(uniform: number, policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds * MS * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;

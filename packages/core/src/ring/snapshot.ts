@@ -53,7 +53,10 @@ export interface RingSnapshot {
   readonly byId: ReadonlyMap<string, RingKey>;
   /** Entries that are vouched for but not unwrapped yet. They are kept in the document, but not used. */
   readonly carried: readonly RingEntry[];
-  /** Entries that are vouched for, but corrupt or without a wrap by this member's wrappers. Kept in the document. */
+  /**
+   * Entries that are vouched for, but corrupt or without a wrap by this member's wrappers. They are kept in the
+   * document.
+   */
   readonly unreadable: readonly RingEntry[];
 }
 
@@ -74,7 +77,7 @@ export function createSnapshot(
   });
 }
 
-/** The same snapshot with further keys: an unwrapped key replaces what was known by its id alone. */
+/** The same snapshot with further keys. Each of them replaces an earlier record with the same id. */
 export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSnapshot {
   const byId = new Map([...known.keys, ...keys].map((key) => [key.id, key]));
   return createSnapshot(byId.values(), known.carried, known.unreadable);

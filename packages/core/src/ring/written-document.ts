@@ -35,9 +35,7 @@ import { MAX_RING_KEYS } from './policy.ts';
 import { compareAge } from './schedule.ts';
 import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
 
-/*
- * The document that a member writes, and what a stored document lacks.
- */
+/* The document that a member writes, and the facts that a stored document lacks. */
 
 /**
  * Whether a document lacks a fact that this member knows and that still matters. If an entry is full of vouchers or
@@ -205,7 +203,7 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const vouchers = inOrderOf(all, theirs?.vouchers);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutForeignWraps(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
-  // An entry that no known key vouches for may be known to other members as it is.
+  // Ancestors that this member does not know are kept as they were read, because other members may know them.
   const ancestors = key.ancestors ?? theirs?.ancestors;
   return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
 }
@@ -242,9 +240,9 @@ function inOrderOf(macs: Macs, read: Macs = new Map()): Macs {
 }
 
 /**
- * If there is no room for all wraps: those that this member made or unwrapped, then valid ones in the order of the
- * document. Each member moves its own wraps to the front, so the wraps that other members unwrapped are kept, and no
- * two members overwrite each other's documents.
+ * The wraps to write. If there is no room for all of them, those that this member made or unwrapped come first, then
+ * valid ones in the order of the document. Each member moves its own wraps to the front, so the wraps that other
+ * members unwrapped are kept, and no two members overwrite each other's documents.
  */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;

@@ -3,18 +3,24 @@ import { mkdir, open, readdir, readFile, readlink, stat, unlink } from 'node:fs/
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-/** Age from which a contender counts as dead, even if it still exists: a stopped process must not block the others. */
+/**
+ * The age beyond which a contender counts as dead, even if it still exists: a stopped process must not block the
+ * others.
+ */
 const DEAD_MS = 10_000;
 
 /**
- * Age from which a holder must no longer change the file: half of the time that others wait, so that the change itself
- * has as long as all steps before it.
+ * The age at which a holder must stop changing the file: half of the time that others wait, so that the change itself
+ * has as much time as all the steps before it.
  */
 export const LOCK_USABLE_MS = 5_000;
 
 /** A lock that is held. */
 export interface FileLock {
-  /** How long it has been held, by the clock that shows more, because monotonic time stops during a suspension. */
+  /**
+   * How long it has been held, according to whichever clock shows the longer time, because monotonic time stops during
+   * a suspension.
+   */
   ageMs(): number;
   release(): Promise<void>;
 }
@@ -30,14 +36,14 @@ interface Contender extends Self {
 }
 
 /**
- * Tries once to become the only holder of the lock, across threads, processes and machines. Returns undefined if another
- * contender holds it or tries at the same moment; wait for a random time, and try again. System errors are passed on
- * unchanged.
+ * Tries once to become the only holder of the lock, across threads, processes and machines. Returns undefined if
+ * another contender holds it or tries at the same moment; in that case, wait for a random time and try again. System
+ * errors are passed on unchanged.
  *
  * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so at
- * least one of two sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
- * its process has ended. Names are unique, so removing the file of a dead contender never removes the file of a live
- * one.
+ * least one of any two contenders sees the other and withdraws. A contender counts as dead after 10 s, or, on this
+ * machine, as soon as its process has ended. Names are unique, so removing the file of a dead contender never removes
+ * the file of a live one.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
@@ -100,7 +106,10 @@ async function anyAlive(
   return alive;
 }
 
-/** Undefined for a name that another version of this code may have written: then only its age counts. */
+/**
+ * The contender that a file name describes. Undefined for a name that another version of this code may have written:
+ * then only the file's age counts.
+ */
 function contenderOf(name: string): Contender | undefined {
   const match = /^([\w-]{16})\.(\d{1,10})\.(\d{1,20})\.[\w-]{12}$/.exec(name);
   if (match === null) return undefined;
@@ -124,14 +133,18 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
     // EPERM: the process is running as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
-  // Unreadable if /proc hides the processes of others (hidepid). If so, the result of the signal decides.
+  // The entry is unreadable if /proc hides the processes of other users (hidepid). If so, the result of the signal
+  // decides.
   const now = await processStat(String(pid));
   return now === undefined || start === UNKNOWN || (now.start === start && !now.ended);
 }
 
 const UNKNOWN = '0';
 
-/** Determined each time, because a process that was restored from a snapshot has a new identity. */
+/**
+ * The identity of this process. It is determined each time, because a process that was restored from a snapshot has a
+ * new identity.
+ */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),
@@ -148,7 +161,7 @@ async function whoAmI(): Promise<Self> {
  */
 async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
   const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));
-  // The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
+  // The second field is the program's name in parentheses, which may itself contain spaces and parentheses.
   if (text === undefined) return undefined;
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const start = fields[19];
@@ -177,7 +190,7 @@ export async function removeIfPresent(path: string): Promise<void> {
   }
 }
 
-/** The system's name of an error, such as `ENOENT`; undefined for any other error. */
+/** The system's code for an error, such as `ENOENT`; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined;

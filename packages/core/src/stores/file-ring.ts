@@ -27,11 +27,11 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * atomic rename, exclusive create and directory listings that are never out of date. The file is replaced as a whole, so
  * a reader never sees half a document. Once a write has resolved, the document is on the disk.
  *
- * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All
- * must be writable by this process, and only by users who may create a ring. A write that cannot get the lock within
- * 10 s, or that needs more than 5 s while it holds the lock, changes nothing and is `unavailable`. The lock of a
- * process that has ended is taken over at once; any other lock, such as that of a stopped process, a terminated worker
- * thread or a dead machine, is taken over after 10 s.
+ * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All of
+ * them must be writable by this process, and otherwise only by users who may create a ring. A write that cannot get the
+ * lock within 10 s, or that needs more than 5 s while it holds the lock, changes nothing and ends as `unavailable`. The
+ * lock of a process that has ended is taken over at once; any other lock, such as that of a stopped process, a
+ * terminated worker thread or a dead machine, is taken over after 10 s.
  *
  * The directory must exist: a volume that is not mounted must not look like a ring that does not exist yet. For the
  * same reason, an empty file is `corrupt`, and a symbolic link to nothing is `unavailable`. Writing through a symbolic
@@ -40,8 +40,8 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * The revision is the SHA-256 of the document. `watch` watches the directory. It ends silently when the platform cannot
  * watch or the directory goes away, because it only makes changes visible sooner.
  *
- * @param path - The path of the file, resolved against the working directory at this call. The file is not accessed
- *   yet.
+ * @param path - The path of the file, resolved against the working directory when this function is called. The file
+ *   is not accessed at that time.
  * @throws {TypeError} for a path that is not a string, is empty, or contains a NUL.
  *
  * @example
@@ -156,7 +156,9 @@ async function write(
   }
 }
 
-/** The steps under the lock. Before the rename nothing has changed; after it nothing can be undone. */
+/**
+ * Performs the steps that require the lock. Before the rename, nothing has changed; after it, nothing can be undone.
+ */
 async function replace(
   file: string,
   document: string,

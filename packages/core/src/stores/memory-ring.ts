@@ -7,7 +7,7 @@ const OWNER = 'memoryRing';
  * A ring store in this process's memory, for tests, development and a single process: pass the same store to every
  * codec that shares the ring. The ring is lost when the process ends, and no other process sees it.
  *
- * Revisions count up from 1. A document may have up to 262 144 bytes.
+ * Revisions count up from 1. A document may be up to 262 144 bytes long.
  *
  * @example
  * ```ts

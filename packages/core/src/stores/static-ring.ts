@@ -5,7 +5,7 @@ import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../contracts
 const OWNER = 'staticRing';
 
 /**
- * A ring store that holds one document permanently and cannot be written, for a ring that is part of the deployment,
+ * A ring store that holds one document permanently and cannot be written to, for a ring that is part of the deployment,
  * for example in an environment variable. Its keys are rotated by deploying another document.
  *
  * @param document - The ring document, unchanged, up to 262 144 bytes.
@@ -21,7 +21,7 @@ export function staticRing(document: string): RingStore {
   checkDocument(OWNER, document);
   const bytes = Buffer.byteLength(document);
   if (bytes > MAX_DOCUMENT_BYTES) {
-    throw optionRangeError(`${OWNER}: document must have at most ${MAX_DOCUMENT_BYTES} bytes, got ${bytes}`);
+    throw optionRangeError(`${OWNER}: document must be at most ${MAX_DOCUMENT_BYTES} bytes, got ${bytes}`);
   }
   const stored = Object.freeze({ document, revision: 'static' });
 

@@ -57,7 +57,7 @@ export class StoredRingDocument {
     return this.#latest;
   }
 
-  /** Undefined when the document is known to be absent. */
+  /** Reads the store. Returns undefined when the document is known to be absent. */
   async read(): Promise<Stored | undefined> {
     this.#latest = await this.#withDeadline(
       'read',
@@ -81,7 +81,7 @@ export class StoredRingDocument {
   };
 
   /**
-   * Writes `document` in place of what was read or written last.
+   * Writes `document` in place of the version that was last read or written.
    * @throws {RingConflictError} when the store no longer holds that version.
    */
   async write(document: RingDocument): Promise<void> {
@@ -96,7 +96,10 @@ export class StoredRingDocument {
     );
   }
 
-  /** The same object for the same text, so that an unchanged ring is recognized without parsing it. */
+  /**
+   * Parses a document. Returns the same object for the same text, so that an unchanged ring is recognized without being
+   * parsed again.
+   */
   #parsed(text: string): RingDocument {
     if (this.#lastDocument === undefined || this.#lastText !== text) {
       this.#lastDocument = parseDocument(text, this.#ring);
@@ -159,7 +162,10 @@ function throwOurs(error: unknown): never {
   throw ours(error);
 }
 
-/** A store may have its own copy of the classes. A foreign error's text may contain credentials. */
+/**
+ * Converts an error thrown by a store to one of this package's classes, because a store may have its own copy of them.
+ * The text of a foreign error is dropped, because it may contain credentials.
+ */
 function ours(error: unknown): Error {
   if (error instanceof RingConflictError || error instanceof RingStoreError) return error;
   if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();

@@ -58,7 +58,7 @@ export function formatOf(token: string): TokenFormatName | undefined {
 }
 
 /**
- * Sealring's own tokens, with keys from a key source. Each purpose has an instance, because its token keys are
+ * Sealring's own tokens, with keys from a key source. Each purpose has its own instance, because its token keys are
  * separate.
  */
 export class SealringTokens implements TokenFormat {
@@ -69,8 +69,8 @@ export class SealringTokens implements TokenFormat {
   readonly #maxPayload: number;
   /** Keyed by the lease of the data key. */
   readonly #sealers = new WeakMap<object, TokenSealer>();
-  // The last unsealed token's key id: not secret. Tokens come in runs of one key id, and comparing its bytes costs less
-  // than extracting and hashing the text of each.
+  // The last unsealed token's key id: not secret. Consecutive tokens usually have the same key id, and comparing its
+  // bytes costs less than extracting and hashing its text for every token.
   #lastWords: Int32Array | undefined;
   #lastKeyId = '';
 
@@ -153,12 +153,12 @@ function unsealDecoded(
   return tokens.unsealDecoded(decoded, token, now);
 }
 
-/** Number of tokens that one data key may seal on the Python wire, whose nonces are random (SP 800-38D 8.3). */
+/** Number of tokens that one data key may seal in the Python wire format, whose nonces are random (SP 800-38D 8.3). */
 const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
 
-/** The keys derived from one data key for the Python wire. */
+/** The keys derived from one data key for the Python wire format. */
 interface PythonUse {
   readonly key: PythonKey;
   /** The key for the payload hash in hedged nonces; undefined if hedging is off. */

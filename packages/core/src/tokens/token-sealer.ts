@@ -9,7 +9,7 @@ import { NONCE_BYTES, SALT_BYTES } from '../formats/sealring-token.ts';
 /** Number of tokens under one salt, limited by the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
 const SALT_LIFETIME_MS = 60_000;
-/** After a longer pause between two seals, the machine may have been suspended or cloned. */
+/** After a longer pause between two calls of `seal`, the machine may have been suspended or cloned. */
 const LONGEST_PAUSE_MS = 1_000;
 const TAG_BYTES = 16;
 const POOL_BYTES = NONCE_BYTES * 256;

@@ -71,7 +71,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(signal?.aborted).toBe(false);
   });
 
-  test('a failure that the call itself returns is passed on, and its signal aborts because the rest is not read', async () => {
+  test('a failure that the call returns is passed on, and the signal aborts because the rest of the answer is not read', async () => {
     const failure = { kind: 'corrupt' };
     let signal: AbortSignal | undefined;
     const outcome = await callsWithin(LONG_MS).run(undefined, async (given) => {
@@ -186,7 +186,7 @@ describe('attempts of a key wrapper', () => {
   });
 
   test.each(['denied', 'disabled', 'not-found', 'corrupt'] as const)(
-    '%s is not tried again (adapter rule 3)',
+    'a call that fails as %s is not retried (adapter rule 3)',
     async (kind) => {
       let asked = 0;
       const outcome = await keyWrapperCalls(LIMITS, classify).run(
@@ -199,7 +199,7 @@ describe('attempts of a key wrapper', () => {
   );
 
   test.each(['throttled', 'unavailable'] as const)(
-    '%s is tried again, up to maxAttempts attempts (adapter rule 3)',
+    'a call that fails as %s is retried, up to maxAttempts attempts (adapter rule 3)',
     async (kind) => {
       let asked = 0;
       const outcome = await keyWrapperCalls(LIMITS, classify).run(
@@ -309,7 +309,7 @@ describe('timers', () => {
     expect(timers()).toBe(before);
   });
 
-  test.each(['abort', 'close'] as const)('%s during an attempt is followed by no pause', async (how) => {
+  test.each(['abort', 'close'] as const)('no pause follows %s during an attempt', async (how) => {
     const controller = new AbortController();
     const own = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify);
     const outcome = own.run(controller.signal, hanging().call);

@@ -21,7 +21,7 @@ describe('connectionFailure', () => {
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /client certificate/],
     ['HPE_INVALID_CONSTANT', /not HTTP/],
     ['AbortError', /aborted/],
-  ])('the failure %s is explained with the check that helps', (code, hint) => {
+  ])('the failure %s has a hint that explains it', (code, hint) => {
     expect(connectionFailure(errorWith({ code }))).toEqual({ code, hint: expect.stringMatching(hint) });
   });
 

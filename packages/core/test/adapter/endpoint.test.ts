@@ -34,7 +34,7 @@ test.each([
   'https://:canary@h',
   'https://h?canary',
   'https://h#canary',
-])('the endpoint %o is refused and not repeated', (url) => {
+])('the endpoint %o is refused, and the error does not repeat it', (url) => {
   expect(() => read(url, true)).toThrow(RangeError);
   expect(() => read(url, true)).toThrow(/^f: endpoint must be an? (?:https:\/\/ )?URL/);
   expect(() => read(url, true)).not.toThrow(/canary/);

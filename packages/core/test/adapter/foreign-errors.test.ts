@@ -71,7 +71,7 @@ describe('facts kept from an answer', () => {
     }
   });
 
-  test('a status means denied, not-found or throttled, and otherwise nothing (adapter rule 2)', () => {
+  test('a status means denied, not-found or throttled, and any other status means unavailable (adapter rule 2)', () => {
     const kinds = [401, 403, 404, 429, 200, 400, 408, 409, 500, 503, undefined].map((status) => kindOfStatus(status));
     expect(kinds).toEqual(['denied', 'denied', 'not-found', 'throttled', ...Array(7).fill('unavailable')]);
   });
@@ -88,7 +88,7 @@ describe('facts kept from an answer', () => {
 describe('error tables', () => {
   const table = { A: { kind: 'a' }, B: { kind: 'b' } };
 
-  test('the first candidate that has a row decides', () => {
+  test('the first candidate with a row determines the result', () => {
     expect(findRow(table, ['B', 'A'])).toEqual({ code: 'B', row: table.B });
     expect(findRow(table, [undefined, 7, 'C', 'A'])).toEqual({ code: 'A', row: table.A });
     expect(findRow(table, ['C'])).toBeUndefined();

@@ -42,7 +42,7 @@ describe('the options of a wrap', () => {
     ['signal', { context: {}, signal: {} }],
     ['onServiceDate', { context: {}, onServiceDate: null }],
     ['onServiceDate', { context: {}, onServiceDate: new Date() }],
-  ])('a wrong %s is a TypeError that names it: %o', (name, options) => {
+  ])('a wrong %s causes a TypeError that names it: %o', (name, options) => {
     const read = (): unknown => readWrapOptions(PROVIDER, options);
     expect(read).toThrow(TypeError);
     expect(read).toThrow(`${PROVIDER}: ${name} must be`);
@@ -101,7 +101,7 @@ describe('the data key in the answer of a service', () => {
     ['31 bytes', () => randomBytes(31)],
     ['a constant', () => Buffer.alloc(32, 7)],
     ['nothing', () => Buffer.alloc(0)],
-  ])('an answer with %s as the data key is corrupt, but still overwritten (adapter rule 4)', (_, make) => {
+  ])('%s as the data key in an answer is corrupt, but still overwritten (adapter rule 4)', (_, make) => {
     const plaintext = make();
     expect(() => takeDataKey(PROVIDER, 'generate', plaintext, CONTEXT)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'generate' }) }),

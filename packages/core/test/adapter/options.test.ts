@@ -34,7 +34,7 @@ describe('options of an adapter', () => {
     ['an array', listOf(OWNER, 'x', ['a', 'b'], 'texts', 2, entryOf), ['a', 'b']],
     ['no signal', signalOf(OWNER, undefined), undefined],
   ];
-  test.each(right)('%s is passed on', (_, read, expected) => {
+  test.each(right)('the value of an option is passed on: %s', (_, read, expected) => {
     expect(read).toEqual(expected);
   });
 
@@ -66,26 +66,26 @@ describe('options of an adapter', () => {
       () => urlWith(OWNER, 'x', 'http://canary@c', ['https:'], 'an https:// URL'),
       RangeError,
     ],
-    ['what is no URL', () => urlWith(OWNER, 'x', 'canary', ['https:'], 'an https:// URL'), RangeError],
-    ['one for an array', () => listOf(OWNER, 'x', 'canary', 'texts', 2, entryOf), TypeError],
+    ['text that is not a URL', () => urlWith(OWNER, 'x', 'canary', ['https:'], 'an https:// URL'), RangeError],
+    ['a string instead of an array', () => listOf(OWNER, 'x', 'canary', 'texts', 2, entryOf), TypeError],
     ['a long array', () => listOf(OWNER, 'x', ['a', 'b', 'c'], 'texts', 2, entryOf), RangeError],
     ['a wrong entry', () => listOf(OWNER, 'x', ['a', 7], 'texts', 2, entryOf), TypeError],
-    ['no client', () => objectWith<{ send(): void }>(OWNER, 'x', null, 'send', 'a client'), TypeError],
+    ['null instead of a client', () => objectWith<{ send(): void }>(OWNER, 'x', null, 'send', 'a client'), TypeError],
     [
-      'a client that cannot',
+      'a client without the method',
       () => objectWith<{ send(): void }>(OWNER, 'x', { send: 1 }, 'send', 'a client'),
       TypeError,
     ],
     ['a callback of another type', () => checkCallback(OWNER, 'x', null), TypeError],
   ];
-  test.each(wrong)('%s is refused with an error that names the option and shows no secret', (_, read, type) => {
+  test.each(wrong)('an option is refused with an error that names it and shows no secret: %s', (_, read, type) => {
     expect(read).toThrow(type);
     expect(read).toThrow(/^owner: x(?:\[1\])? must/);
     expect(read).not.toThrow('canary');
   });
 
   test.each([[0], [0.009], [60.001], [Number.NaN], [Infinity]])(
-    'callTimeoutSeconds of %d is a RangeError (F29)',
+    'callTimeoutSeconds of %d causes a RangeError (F29)',
     (value) => {
       expect(() => timeoutMsOf(OWNER, value)).toThrow(RangeError);
       expect(() => timeoutMsOf(OWNER, value)).toThrow(
@@ -94,7 +94,7 @@ describe('options of an adapter', () => {
     },
   );
 
-  test('callTimeoutSeconds as text, and a signal that is not an AbortSignal, are TypeErrors', () => {
+  test('callTimeoutSeconds as text, and a signal that is not an AbortSignal, cause TypeErrors', () => {
     expect(() => timeoutMsOf(OWNER, '5')).toThrow(TypeError);
     for (const signal of [null, {}, { aborted: true }]) expect(() => signalOf(OWNER, signal)).toThrow(TypeError);
   });

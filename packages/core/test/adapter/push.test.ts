@@ -44,7 +44,7 @@ function setUp(options: { readonly heartbeatMs?: number } = {}) {
   return { push, log, failing, later, slow, change: () => changed(), lose: () => lost(), lost: () => lost };
 }
 
-test('watchers share one connection, are called when it starts and on changes, and the last closes it', async () => {
+test('watchers share one connection, are called at its start and on changes, and the last one to leave closes it', async () => {
   const { push, log, change } = setUp();
   const [one, two] = [vi.fn<() => void>(), vi.fn<() => void>()];
   const leave = [one, one, two].map((watcher) => push.add(watcher));

@@ -44,7 +44,7 @@ describe('the options of a read', () => {
     ['unknown option', EXPECTED],
     ...WRONG_CALL_OPTIONS,
   ];
-  test.each(wrong)('a wrong %s is a TypeError that names it: %o', (name, options) => {
+  test.each(wrong)('a wrong %s causes a TypeError that names it: %o', (name, options) => {
     expect(read(options)).toThrow(TypeError);
     expect(read(options)).toThrow(`${OWNER}: ${name}`);
   });
@@ -62,7 +62,7 @@ describe('the arguments of a write', () => {
     },
   );
 
-  test.each(WRONG_CALL_OPTIONS)('a wrong %s is a TypeError that names it: %o', (name, options) => {
+  test.each(WRONG_CALL_OPTIONS)('a wrong %s causes a TypeError that names it: %o', (name, options) => {
     const wrong = { ...EXPECTED, ...Object(options) };
     expect(write('x', wrong)).toThrow(TypeError);
     expect(write('x', wrong)).toThrow(`${OWNER}: ${name}`);

@@ -11,7 +11,7 @@ test('a Date header is passed on as a date', () => {
   expect(told((to) => noteDateHeader('Sat, 21 Nov 2026 03:00:00 GMT', to))).toEqual(['2026-11-21T03:00:00.000Z']);
 });
 
-describe('an invalid date is not passed on', () => {
+describe('an invalid date', () => {
   for (const header of [undefined, null, '', 'yesterday', 1_795_000_000_000, ['Sat, 21 Nov 2026 03:00:00 GMT']]) {
     test(`an invalid Date header is not passed on: ${String(header)}`, () =>
       expect(told((to) => noteDateHeader(header, to))).toEqual([]));
@@ -37,7 +37,7 @@ test('a command without middleware is left unchanged', () => {
   }
 });
 
-test('the date of an answer to a command is passed on, and the answer returned', async () => {
+test('the date of an answer to a command is passed on, and the answer is returned', async () => {
   const added: unknown[][] = [];
   const command = { middlewareStack: { add: (...given: unknown[]) => void added.push(given) } };
   const dates: Date[] = [];

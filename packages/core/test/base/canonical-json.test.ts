@@ -64,7 +64,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect(parses(wire)).toBe(jsonParseAccepts);
   });
 
-  test('a value nested too deeply for Python throws a RangeError here', () => {
+  test('a value nested too deeply for Python causes a RangeError here', () => {
     const deep = file.rejected.find(({ name }) => name === 'depth-20000');
     expect(() => ofWire(deep?.wire ?? '')).toThrow(RangeError);
   });
@@ -294,7 +294,7 @@ function numberByTheBooks(value: number): string {
   return `${digits}e${exponent?.[0]}${exponent?.slice(1).padStart(2, '0')}`;
 }
 
-describe('the printer writes the same text as a simple implementation', () => {
+describe('the printer, compared with a simple implementation', () => {
   /** A simple implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
@@ -365,7 +365,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     }
   });
 
-  test.each([2, 12, 13, 40])('sorts %d names of one kind by code point: ASCII, surrogates, or above', (count) => {
+  test.each([2, 12, 13, 40])('sorts %d names of ASCII, surrogates or higher characters by code point', (count) => {
     for (const starts of [
       ['b', 'a'],
       ['\u{1f511}', '\ud800', '\uffff'],
@@ -431,7 +431,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     );
   });
 
-  test.each([Number.NaN, undefined, 1n])('%s among many numbers is not JSON', (wrong) => {
+  test.each([Number.NaN, undefined, 1n])('%s among many numbers is refused with a TypeError', (wrong) => {
     const numbers: unknown[] = Array.from({ length: 100 }, (_, i) => i);
     for (const place of [0, 1, 50, 99]) expect(() => canonicalJson(numbers.with(place, wrong))).toThrow(TypeError);
     const holed = [...numbers];
@@ -439,7 +439,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     expect(() => canonicalJson(holed)).toThrow(TypeError);
   });
 
-  test('a toJSON that a library adds to every array changes nothing', () => {
+  test('a toJSON method that a library adds to every array is ignored', () => {
     const numbers = Array.from({ length: 100 }, (_, i) => i);
     const every: object = Array.prototype;
     Object.defineProperty(every, 'toJSON', { value: () => 'another', configurable: true });

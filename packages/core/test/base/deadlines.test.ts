@@ -50,7 +50,7 @@ describe('an answer after the deadline', () => {
   });
 });
 
-test('a call ends for the first reason that comes, and does not begin if one has come already', async () => {
+test('a call ends for the first reason that occurs, and does not begin if one has already occurred', async () => {
   const controller = new AbortController();
   const aborted = called({ signal: controller.signal });
   const closed = called();

@@ -51,7 +51,7 @@ describe('unknown options', () => {
   });
 
   test.each([['A'], [' a'], ['__proto__'], ['constructor'], ['toString'], ['']])(
-    '%j is unknown, and the error names the owner, the key and the known ones (F17)',
+    '%j is an unknown option, and the error names the owner, the key and the known keys (F17)',
     (key) => {
       const options: unknown = JSON.parse(`{${JSON.stringify(key)}:1}`);
       expect(() => refuseUnknownOptions('owner', options, ['a', 'b'])).toThrow(TypeError);
@@ -63,7 +63,7 @@ describe('unknown options', () => {
 });
 
 describe('numbers', () => {
-  test('a number within the bounds, including both, is returned', () => {
+  test('a number within the bounds, inclusive, is returned', () => {
     for (const value of [1, 1.5, 10]) expect(finiteNumber('owner', 'name', value, 1, 10)).toBe(value);
   });
 
@@ -99,7 +99,7 @@ describe('choices', () => {
     },
   );
 
-  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('%o throws a TypeError (F17)', (value) => {
+  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('%o causes a TypeError (F17)', (value) => {
     expect(() => oneOf('owner', 'name', value, choices)).toThrow(TypeError);
   });
 });
@@ -128,7 +128,7 @@ describe('labels', () => {
     expect(() => label('owner', 'ringName', `${'x'.repeat(80)}canary`)).not.toThrow(/canary/);
   });
 
-  test('any text is either a label, and returned unchanged, or refused (F25)', () => {
+  test('any text is either returned unchanged as a label or refused (F25)', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 70 }), (value) => {
         const allowed =
@@ -166,7 +166,7 @@ describe('secrets', () => {
     );
   });
 
-  test('a text is taken as its UTF-8 bytes, and its length is counted in bytes', () => {
+  test('text is converted to UTF-8, and its length is counted in bytes', () => {
     expect(secretBytes('owner', 'key', 'é'.repeat(16), 32).toString('utf8')).toBe('é'.repeat(16));
     expect(() => secretBytes('owner', 'key', 'é'.repeat(15), 32)).toThrow(RangeError);
   });

@@ -48,7 +48,7 @@ describe('the moment of a token (F13)', () => {
     }
   });
 
-  test('continues if the wall clock stops, because each precise reading of the clocks updates it', () => {
+  test('advances even if the wall clock stops, because each precise reading of the clocks updates it', () => {
     const { steady } = shown(1_795_000_000_000, 100);
     coarseMomentOf(systemClock);
     steady.mockReturnValue(600_000);
@@ -68,7 +68,7 @@ describe('the moment of a token (F13)', () => {
   });
 });
 
-test('the clock and the random source of the system show the time of this machine and random bytes', () => {
+test('the system clock shows the time of this machine, and the system’s random source returns random bytes', () => {
   expect(Math.abs(systemClock.wallMs() - Date.now())).toBeLessThan(1_000);
   expect(Math.abs(Number(systemClock.monotonicNs() - process.hrtime.bigint()))).toBeLessThan(1e9);
   expect(Math.abs((systemClock.uptimeMs?.() ?? 0) - uptime() * 1_000)).toBeLessThan(1_000);
@@ -77,7 +77,7 @@ test('the clock and the random source of the system show the time of this machin
   expect(bytes).not.toEqual(new Uint8Array(32));
 });
 
-test('the time to a deadline is the shorter one by the two clocks, and 0 once it has passed', () => {
+test('the time to a deadline is the shorter of the times by the two clocks, and 0 once the deadline has passed', () => {
   const now = { wallMs: 100, steadyMs: 10 };
   expect(msUntil({ wallMs: 130, steadyMs: 30 }, now)).toBe(20);
   expect(msUntil({ wallMs: 105, steadyMs: 30 }, now)).toBe(5);
@@ -113,7 +113,7 @@ describe('a pause', () => {
         return { signal: closing, abort: (reason) => closing.abort(reason) };
       },
     ],
-  ])('a pause ends with its time or with %s, and leaves neither a timer nor a listener', async (_, make) => {
+  ])('a pause ends when its time is over or %s aborts, and leaves neither a timer nor a listener', async (_, make) => {
     const clock = new VirtualClock('2026-11-21T03:00:00Z');
     const cancelled = vi.fn<() => void>();
     const counting: Clock = {
@@ -143,7 +143,7 @@ describe('a pause', () => {
     expect([listeners.size, cancelled.mock.calls.length]).toEqual([0, 1]);
   });
 
-  test('a pause without a signal ends with its time', async () => {
+  test('a pause without a signal ends when its time is over', async () => {
     const clock = new VirtualClock('2026-11-21T03:00:00Z');
     const ended = pause(clock, 500);
     await clock.advance(0.5);

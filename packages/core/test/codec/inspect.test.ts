@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-test('inspect of a token in the Python format names the key that has its fingerprint', async () => {
+test('inspect of a token in the Python format names the key with the fingerprint in the token', async () => {
   const native = await fleet.start();
   const python = await fleet.start({ format: 'python' });
   const token = seal(python);

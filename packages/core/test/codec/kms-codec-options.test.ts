@@ -51,7 +51,7 @@ const as = ({ error }: Refusal) => ({ error, code: 'ERR_SEALRING_OPTION', missin
 const typeError = (...names: string[]): Refusal => ({ error: 'TypeError', names });
 const rangeError = (...names: string[]): Refusal => ({ error: 'RangeError', names });
 
-describe('createKmsCodec rejects a wrong option, and names the option and its value', () => {
+describe('wrong options of createKmsCodec', () => {
   const wrong: readonly (readonly [string, Record<string, unknown>, Refusal])[] = [
     ['keyWrapper missing', { keyWrapper: undefined }, typeError('keyWrapper', 'undefined')],
     ['keyWrapper null', { keyWrapper: null }, typeError('keyWrapper', 'null')],
@@ -169,7 +169,7 @@ describe('createKmsCodec rejects a wrong option, and names the option and its va
     ['an option called __proto__', JSON.parse('{"__proto__":{"role":"reader"}}'), typeError('"__proto__"')],
   ];
 
-  test.each(wrong)('createKmsCodec rejects %s', async (_, options, refusal) => {
+  test.each(wrong)('createKmsCodec rejects an option, and names it and its value: %s', async (_, options, refusal) => {
     const given = { keyWrapper, ring: memoryRing() };
     for (const [name, value] of Object.entries(options)) {
       Object.defineProperty(given, name, { value, enumerable: true, configurable: true, writable: true });
@@ -200,7 +200,7 @@ describe('createKmsCodec rejects a wrong option, and names the option and its va
     ['F35 any wrapper if the store is trusted', { keyWrapper: unauthenticated, dangerouslyTrustStore: true }],
     ['tokens of 16 MiB', { maxTokenLength: 2 ** 24 }],
     ['key wrappers that are closed with the codec', { closeKeyWrappers: true }],
-  ])('createKmsCodec accepts %s', (_, options) => {
+  ])('createKmsCodec accepts these options: %s', (_, options) => {
     const { keyWrapper: wrappers, ...rest } = options;
     const checked = checkOptions({ keyWrapper, ring: memoryRing(), ...options });
     expect(checked).toMatchObject({ ...rest, keyWrappers: [wrappers ?? keyWrapper].flat() });

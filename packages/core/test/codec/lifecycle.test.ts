@@ -115,7 +115,7 @@ test('a key that has sealed stays active and seals when a clock steps back to be
 });
 
 describe('the creation of a ring', () => {
-  test('one failed unwrap at the start writes nothing (F9)', async () => {
+  test('a member writes nothing after one failed unwrap at its start (F9)', async () => {
     await fleet.start();
     const before = await fleet.store.document();
     const { writes } = fleet.store;
@@ -208,7 +208,7 @@ describe('outages', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('the first seal after an hour of suspension fails by the wall clock, and starts a refresh (F28)', async () => {
+  test('after an hour of suspension, which the wall clock shows, the first seal fails and starts a refresh (F28)', async () => {
     const a = await fleet.start();
     fleet.clock.suspend(HOUR);
     expect(() => seal(a)).toThrow(SealUnavailableError);
@@ -233,7 +233,7 @@ describe('outages', () => {
 });
 
 describe('revocation', () => {
-  test('a revoked key unseals nothing, at once here and after a refresh elsewhere, and its successor seals (F15)', async () => {
+  test('a revoked key unseals nothing, at once on the revoking member and after a refresh on others, and its successor seals (F15)', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -248,7 +248,7 @@ describe('revocation', () => {
     expect(a.codec.health().keys.find((key) => key.id === first)).toMatchObject({ state: 'revoked', held: false });
   });
 
-  test('a revocation survives a store that was rolled back, and one that lost everything (F26, F31)', async () => {
+  test('a revocation survives a rollback of the store, and the loss of everything in it (F26, F31)', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const token = seal(a);
@@ -263,7 +263,7 @@ describe('revocation', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('a member that was cut off while all its keys were revoked comes back, even after further writes', async () => {
+  test('a member that was cut off while all its keys were revoked recovers, even after further writes', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     b.ring.cut = true;
@@ -379,7 +379,7 @@ test('prepare returns no promise if there is nothing to wait for', async () => {
   await other.codec.close();
 });
 
-describe('a token waits only for facts that prepare can change', () => {
+describe('a token that prepare receives', () => {
   /** Whether `prepare` ends although no time passes. */
   async function waits(member: Member, token: string): Promise<boolean> {
     let ended = false;

@@ -106,7 +106,7 @@ function errorOf(run: () => unknown): unknown {
 }
 
 describe('a codec over a ring', () => {
-  test('returns the bytes it was given, 0 to 100 KB, and so does every other member', async () => {
+  test('returns 0 to 100 KB of bytes unchanged, and so does every other member', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     fc.assert(
@@ -151,7 +151,7 @@ describe('a codec over a ring', () => {
     expect(reader.health()).toMatchObject({ status: 'ok', ready: true, canSeal: false, canUnseal: true });
   });
 
-  test('makes no KMS call but generate, KMS check and unwrap for 10 000 seals and unseals on two members', async () => {
+  test('makes no KMS calls other than generate, KMS check and unwrap for 10 000 seals and unseals on two members', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     // The creator generates and checks; the other member unwraps.
@@ -244,7 +244,7 @@ describe('codec.for(purpose) (F4)', () => {
   });
 });
 
-describe('accept is an allow-list (F24)', () => {
+describe('the allow-list accept (F24)', () => {
   test('two codecs of one ring each apply their own accept list, even if the other has unsealed the token (F4)', async () => {
     const fleet = newFleet();
     const native = await join(fleet);
@@ -261,7 +261,7 @@ describe('accept is an allow-list (F24)', () => {
     }
   });
 
-  test('a fleet moves from sealring to python without a lost token (F27)', async () => {
+  test('a fleet moves from sealring to python without losing a token (F27)', async () => {
     const fleet = newFleet();
     const before = await join(fleet);
     const reads = await join(fleet, { accept: ['sealring', 'python'] });
@@ -278,7 +278,7 @@ describe('accept is an allow-list (F24)', () => {
     }
   });
 
-  test('the python format is the Python SDK’s under sub(python): its built-in codec unseals our tokens, and vice versa', async () => {
+  test('the python format is the Python SDK’s, with sub(python) as the secret: the SDK’s codec unseals our tokens, and vice versa', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { format: 'python', ringName: 'payments' });
     const [dataKey] = fleet.dataKeys;
@@ -317,7 +317,7 @@ describe('another ring (F25)', () => {
     expect(outcome(await join(newFleet()), seal(await join(newFleet())))).toBe('refused: unknown key');
   });
 
-  test('a ring of another name does not unseal even with the same KMS key and the same data key', async () => {
+  test('a ring of another name unseals no token, even with the same KMS key and the same data key', async () => {
     // A wrapper that leaves data keys to the random source, and a source that draws the same key for both rings.
     const wrapper = withoutGenerate(localKeyWrapper({ masterKey: randomBytes(32) }));
     const dataKey = randomBytes(32);
@@ -472,7 +472,7 @@ describe('seal', () => {
   });
 
   for (const format of ['sealring', 'python'] as const) {
-    test(`seals in the ${format} format only what the codec would unseal: maxTokenLength applies to both (F30)`, async () => {
+    test(`seals in the ${format} format only payloads that the codec would unseal: maxTokenLength applies to both (F30)`, async () => {
       for (const maxTokenLength of [102, 103, 104, 105, 106, 500, 1_001]) {
         const codec = await join(newFleet(), { format, maxTokenLength });
         let longest = -1;
@@ -495,7 +495,7 @@ describe('seal', () => {
 });
 
 describe('health', () => {
-  test('the health of a fresh member shows everything, and nothing secret', async () => {
+  test('the health of a fresh member shows everything except secrets', async () => {
     const codec = await join(newFleet());
     const started = new Date('2026-11-21T03:00:00Z');
     const health = codec.health();
@@ -529,7 +529,7 @@ describe('health', () => {
 });
 
 describe('inspect', () => {
-  test('shows what a token states about itself, and what the ring knows about its key', async () => {
+  test('shows the facts in a token, and the state of its key in the ring', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { accept: ['sealring', 'python'] });
     const { sealingKey = '' } = codec.health();
@@ -552,7 +552,7 @@ describe('inspect', () => {
 });
 
 describe('tokens of a verify-only key', () => {
-  test('each unseal of such a token emits an event that names its key', async () => {
+  test('each unseal of a token of a verify-only key emits an event that names the key', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     const log = new EventLog();
@@ -576,7 +576,7 @@ test.each<readonly [string, (codec: KmsCodec) => unknown]>([
   ['rotate: emergency', (codec) => Reflect.apply(codec.rotate.bind(codec), undefined, [{ emergency: 1 }])],
   ['revoke: keyId', (codec) => Reflect.apply(codec.revoke.bind(codec), undefined, [1])],
   ['revokeAllBefore: time', (codec) => Reflect.apply(codec.revokeAllBefore.bind(codec), undefined, [1])],
-])('a wrong argument throws a TypeError whose message begins with %s', async (name, call) => {
+])('a wrong argument causes a TypeError whose message begins with %s', async (name, call) => {
   const codec = await join(newFleet());
   await expect((async () => call(codec))()).rejects.toThrow(TypeError);
   await expect((async () => call(codec))()).rejects.toThrow(name);

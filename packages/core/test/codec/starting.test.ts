@@ -114,7 +114,7 @@ describe('a start on an empty store', () => {
     },
   );
 
-  test('waits slightly longer each time if it loses the race of every write', async () => {
+  test('waits slightly longer each time if it loses the race for every write', async () => {
     const inner = fleet.store.connect();
     const ring: RingStore = {
       ...inner,
@@ -221,7 +221,7 @@ describe('a start on a ring', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('a reader that starts while no key seals but some unseal can unseal, and publishes nothing', async () => {
+  test('a reader that starts when no key seals, but some still unseal, unseals tokens and publishes nothing', async () => {
     const { member: a } = await start();
     const token = seal(a as Member);
     const [key] = a?.codec.health().keys ?? [];
@@ -238,7 +238,7 @@ describe('a start on a ring', () => {
     expect(open(b as Member, seal(b as Member))).toBe('state');
   });
 
-  test('adds no missing wrap of one of two key wrappers as a reader', async () => {
+  test('adds no missing wrap as a reader, even if one of two key wrappers has made none', async () => {
     await start();
     const before = await fleet.store.document();
     const other = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -247,7 +247,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('succeeds on a store without watch as on any other', async () => {
+  test('succeeds even if the store has no watch', async () => {
     const ring = fleet.store.connectUnwatched();
     const { member } = await start({ ring });
     expect(open(member as Member, seal(member as Member))).toBe('state');
@@ -260,7 +260,7 @@ describe('the creation of a ring in a shared store', () => {
   });
   const policy = { createAfterSeconds: 0 };
 
-  test('waits for another’s claim, with growing waits between reads, for a minute, and then takes it over', async () => {
+  test('waits for another member’s claim for up to a minute, with growing waits between reads, and then takes it over', async () => {
     await fleet.store.put(claimed(ANOTHER));
     const { member, seconds } = await start({ policy });
     expect(member).toBeDefined();
@@ -270,7 +270,7 @@ describe('the creation of a ring in a shared store', () => {
     expect(seconds).toBeLessThanOrEqual(63);
   });
 
-  test('takes another’s claim over as soon as twelve calls could have been made since it was seen', async () => {
+  test('takes over another member’s claim as soon as twelve calls could have been made since the claim was seen', async () => {
     await fleet.store.put(claimed(ANOTHER));
     // 12 × 0.196875 s, at which the seventh read comes.
     const { member } = await start({ policy: { ...policy, kmsTimeoutSeconds: 0.196875 } });

@@ -18,7 +18,7 @@ function sealingKey({ codec }: Member) {
 
 const until = (ms: number): Promise<void> => fleet.clock.advance((ms - fleet.clock.wallMs()) / 1_000);
 
-test('the codec unseals a token until its key expires: the first token of a key, for 31 h 40 min', async () => {
+test('the codec unseals a token until its key expires, and the first token of a key for 31 h 40 min', async () => {
   const a = await fleet.start();
   const { id: first } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);
@@ -32,7 +32,7 @@ test('the codec unseals a token until its key expires: the first token of a key,
   expect(open(a, token)).toBe('InvalidRequestState: unknown key');
 });
 
-test('the last token that a key seals can be unsealed for tokenLifetimeSeconds and twice the clock skew', async () => {
+test('the last token that a key seals can be unsealed for tokenLifetimeSeconds plus twice the clock skew', async () => {
   const a = await fleet.start();
   const b = await fleet.start({ role: 'reader' });
   const { sealsUntil } = sealingKey(a);

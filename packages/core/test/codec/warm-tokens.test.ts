@@ -30,7 +30,7 @@ function warmTokens(from: Member, at: Member): string[] {
   return tokens;
 }
 
-describe('a remembered token key unseals nothing that its data key may not unseal (F15)', () => {
+describe('a member that remembers a token key (F15)', () => {
   test('refuses a token from the moment its key expires, before any refresh has dropped the key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
@@ -58,7 +58,7 @@ describe('a remembered token key unseals nothing that its data key may not unsea
     }
   });
 
-  test('refuses a token when its key was revoked, in the same process and elsewhere', async () => {
+  test('refuses a token when its key was revoked, whether by this member or by another', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
@@ -70,7 +70,7 @@ describe('a remembered token key unseals nothing that its data key may not unsea
     }
   });
 
-  test('refuses a token for another purpose, or none', async () => {
+  test('refuses a token of another purpose, or of none', async () => {
     const a = await fleet.start();
     const [plain, cursor] = [seal(a), a.codec.for('cursor').seal(Buffer.from('state'))];
     expect(open(a, plain)).toBe('state');
@@ -80,7 +80,7 @@ describe('a remembered token key unseals nothing that its data key may not unsea
   });
 });
 
-describe('a key is unwrapped only with its own id and context (F15, F26)', () => {
+describe('the id and context of an unwrapped key (F15, F26)', () => {
   async function wrapped() {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const calls = { unwrap: 0 };

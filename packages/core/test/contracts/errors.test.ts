@@ -64,7 +64,7 @@ describe.each(CLASSES)('instanceof %s', (name) => {
   });
 });
 
-test('instanceof of a class that extends one of the package’s is true for its own errors only', () => {
+test('instanceof of a subclass of one of the package’s classes is true only for errors of that subclass', () => {
   class OwnError extends core.RingStoreError {}
   expect(new OwnError('denied', 'x')).toBeInstanceOf(core.RingStoreError);
   expect(new OwnError('denied', 'x') instanceof OwnError).toBe(true);

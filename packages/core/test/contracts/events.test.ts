@@ -126,7 +126,7 @@ describe('a rotation that fails (F7)', () => {
   });
 });
 
-test('a revocation that fails in the store is reported as a failed rotation, but the KMS cannot prevent one (F7)', async () => {
+test('a revocation that fails in the store is reported as a failed rotation, but a failing KMS prevents no revocation (F7)', async () => {
   const { codec } = await fleet.start();
   fleet.kms.wrapFailing = 'disabled';
   await codec.revoke(codec.health().sealingKey ?? '');

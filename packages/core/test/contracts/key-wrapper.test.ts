@@ -16,7 +16,7 @@ test.each<readonly [Partial<KeyWrapperErrorSummary>, string]>([
     { causes: [new KeyWrapperError('throttled', WHAT), new KeyWrapperError('denied', { ...WHAT, provider: 'kms' })] },
     'aws-kms wrap: throttled; kms wrap: denied',
   ],
-])('the error of a key wrapper with %j names what the service answered', (facts, message) => {
+])('the error of a key wrapper with %j names the answer of the service', (facts, message) => {
   const error = new KeyWrapperError('denied', { ...WHAT, ...facts });
   expect(error.message).toBe(message);
   expect(error.summary).toEqual({ ...WHAT, ...facts });

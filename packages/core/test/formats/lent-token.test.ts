@@ -35,7 +35,7 @@ describe('a lent token', () => {
     }
   });
 
-  test('passes on the token, its owner, the moment, and what is returned or thrown', () => {
+  test('withDecodedToken passes the token, its owner and the moment to the callback, and passes on its result or error', () => {
     const token = sealed('state');
     const owner = {};
     expect(withDecodedToken(token, (_, ...others) => others, owner, now)).toEqual([token, owner, now]);

@@ -158,7 +158,7 @@ describe('keys', () => {
     ['an ArrayBuffer', [secret.buffer]],
     ['a Uint16Array', [new Uint16Array(32)]],
     ['a look-alike', [{ length: 32, 0: 1 }]],
-  ])('%s throws a TypeError and is never coerced (F17)', (_, keys) => {
+  ])('%s causes a TypeError and is never coerced (F17)', (_, keys) => {
     expect(() => Reflect.construct(AesGcmRequestStateCodec, [keys])).toThrow(TypeError);
   });
 
@@ -204,7 +204,7 @@ describe('payloads', () => {
     [{ length: 3 }],
     [new ArrayBuffer(4)],
     [new Uint16Array(2)],
-  ])('%o is a TypeError', (payload) => {
+  ])('%o as the payload causes a TypeError', (payload) => {
     expect(() => Reflect.apply(Reflect.get(codec, 'seal'), codec, [payload])).toThrow(TypeError);
   });
 
@@ -220,7 +220,7 @@ describe('payloads', () => {
     );
   });
 
-  test('the longest payload makes a valid token, and one byte more throws at once', () => {
+  test('the longest payload makes a valid token, and a payload of one more byte is refused at once', () => {
     const longest = codec.seal(new Uint8Array(PYTHON_MAX_PAYLOAD_BYTES));
     expect(longest.length).toBeLessThanOrEqual(MAX_TOKEN_LENGTH);
     expect(codec.unseal(longest)).toHaveLength(PYTHON_MAX_PAYLOAD_BYTES);
@@ -373,7 +373,7 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test('accepts any of the 65 536 code units in a position only if encoding the decoded bytes returns it (F18)', () => {
+  test('accepts any of the 65 536 code units at a position only if encoding the decoded bytes returns the same text (F18)', () => {
     const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {

@@ -148,7 +148,7 @@ afterEach(() => {
 });
 
 describe('an implementation written from the document alone', () => {
-  test('unseals our tokens, over payloads of 0 bytes to 70 KB, with and without a purpose', () => {
+  test('unseals our tokens, with payloads of 0 bytes to 70 KB, and with and without a purpose', () => {
     const keys = [oneKey(), oneKey('a'), oneKey('x'.repeat(64)), oneKey('payments', 'cursor')];
     fc.assert(
       fc.property(fc.nat(70_000), fc.nat(255), fc.constantFrom(...keys.keys()), (length, seed, which) => {
@@ -163,7 +163,7 @@ describe('an implementation written from the document alone', () => {
     );
   });
 
-  test('seals tokens that we unseal, over payloads of 0 bytes to 70 KB, cold and warm', () => {
+  test('seals tokens that we unseal, with payloads of 0 bytes to 70 KB, cold and warm', () => {
     const { dataKey, ring, tokens } = oneKey();
     const salts = [randomBytes(18), randomBytes(18)];
     fc.assert(
@@ -192,7 +192,7 @@ describe('an implementation written from the document alone', () => {
     }
   });
 
-  test('derives other token keys for another ring name, even if one name begins with the other (F25)', () => {
+  test('derives different token keys for another ring name, even if one name begins with the other (F25)', () => {
     const dataKey = randomBytes(32);
     const ours = new DataKey(dataKey, 'a');
     const theirs = new DataKey(dataKey, 'ab');
@@ -293,7 +293,7 @@ describe('changed tokens', () => {
   });
 });
 
-describe('one token has one spelling (F18)', () => {
+describe('the spelling of a token (F18)', () => {
   /** The first of each kind: 0, 2 and 4 unused bits in the last character. */
   const lengths = [2, 1, 0];
 
@@ -381,7 +381,7 @@ describe('one token has one spelling (F18)', () => {
     expect(expectAliasesRefused(aliases)).toBeGreaterThan(1_000);
   });
 
-  test('characters that look alike are malformed: full width, Cyrillic, mathematical, other dashes', () => {
+  test('look-alike characters are malformed: full-width, Cyrillic and mathematical ones, and other dashes', () => {
     const alike: Readonly<Record<string, readonly string[]>> = {
       a: ['\u0430'],
       o: ['\u043e'],
@@ -681,7 +681,7 @@ describe('a ciphertext made for two keys', () => {
     ]);
   });
 
-  test('an honest token of a colliding key id is refused by its commitment, unlike a ciphertext made for two keys (F16)', () => {
+  test('an honest token with a colliding key id is refused by its commitment, unlike a ciphertext made for two keys (F16)', () => {
     const [one, two] = [oneKey(), oneKey()];
     const token = take(referenceSeal(one.dataKey, one.ring, Buffer.from('state')));
     const renamed = put({ ...token, keyId: referenceKeyId(two.dataKey) });

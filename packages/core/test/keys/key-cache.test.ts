@@ -157,7 +157,7 @@ describe('the remains of a data key (F22)', () => {
   });
 });
 
-describe('no output shows a key (F21)', () => {
+describe('printed keys (F21)', () => {
   function textsOf(bytes: Uint8Array): string[] {
     const buffer = Buffer.from(bytes);
     return [
@@ -200,7 +200,7 @@ describe('no output shows a key (F21)', () => {
     expect(JSON.parse(JSON.stringify([held, held.authenticator]))).toEqual([{ id: held.id }, { id: held.id }]);
   });
 
-  test('errors of an overwritten key contain its id only', () => {
+  test('errors of an overwritten key contain only its id', () => {
     const { dataKey, held } = newKey();
     held.destroy();
     let text = '';
@@ -286,8 +286,8 @@ function bytesHeld(): number {
   return process.memoryUsage().heapUsed;
 }
 
-describe('the memory of a token (F23)', () => {
-  test('a remembered token keeps only its header, and the token itself is released', () => {
+describe('the memory that a token uses (F23)', () => {
+  test('only the header of a token is remembered, and the token itself is released', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');
@@ -329,7 +329,7 @@ describe('remembered token keys (F5)', () => {
     expect(held.tokenKeyCount).toBe(1);
   });
 
-  test('at most 10 000 token keys are remembered for all data keys; the oldest of the data key with most is dropped first', () => {
+  test('at most 10 000 token keys are remembered for all data keys; the oldest one of the data key with the most is dropped first', () => {
     const [one, two] = [newKey(), newKey()];
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;

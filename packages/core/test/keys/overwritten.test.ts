@@ -85,7 +85,7 @@ function heldBy(member: Member): DataKey[] {
   return keeperOf(member.codec)?.view.snapshot.keys.flatMap(({ held }) => held ?? []) ?? [];
 }
 
-describe('bytes that passed between a codec and the KMS are overwritten after use (F22)', () => {
+describe('bytes that pass between a codec and the KMS (F22)', () => {
   test('the data keys that a service generated, unwrapped and checked are overwritten', async () => {
     const a = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
     const b = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
@@ -141,7 +141,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
   });
 });
 
-describe('the data keys in memory are overwritten (F22)', () => {
+describe('the data keys in memory (F22)', () => {
   test('data keys are overwritten when they expire: after ten days of rotations, only the live ones remain', async () => {
     const a = await fleet.start();
     const all = new Set<DataKey>();
@@ -155,7 +155,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     expect(Array.from(all).filter((held) => !isOverwritten(held))).toEqual(live);
   });
 
-  test('data keys are overwritten when revoked, here and after a refresh elsewhere, but their successor is not', async () => {
+  test('data keys are overwritten on the member that revokes them, and on others after a refresh, but their successor is not', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const revoked = [a, b].flatMap(heldBy);

@@ -25,7 +25,7 @@ afterEach(() => fleet.close());
 
 const isCompared = (bytes: Uint8Array): boolean => compared.some((pair) => pair.some((each) => each.equals(bytes)));
 
-describe('values that an attacker chooses are compared with a secret in constant time (F20)', () => {
+describe('secrets that are compared with values that an attacker chooses (F20)', () => {
   test('the 18-byte commitment of a token is compared in constant time, right or wrong', async () => {
     const a = await fleet.start();
     const b = await fleet.start();

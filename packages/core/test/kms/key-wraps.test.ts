@@ -182,7 +182,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect((await member([unable], trusting).unwrap(entry, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('needs no signature if unwrapping authenticates the origin, even if the service could sign', async () => {
+  test('a wrap needs no signature if unwrapping authenticates the origin, even if the service could sign', async () => {
     const kms = new FaultKms();
     let asked = 0;
     const signing = async (): Promise<Uint8Array> => new Uint8Array(++asked);
@@ -266,7 +266,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('a data key that repeats one byte, has another length or is not bytes is refused, made or unwrapped (F17)', async () => {
+  test('a generated or unwrapped data key that repeats one byte, has another length or is not bytes is refused (F17)', async () => {
     const kms = new FaultKms();
     const good = kms.connect();
     const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};
@@ -431,7 +431,7 @@ describe('a published key', () => {
     expect((await other.unwrap({ ...entry, wraps: [junk, wrap] }, BACKGROUND)).held.id).toBe(entry.id);
   });
 
-  test('a held key can be checked with a wrap that the KMS has reported as corrupt earlier', async () => {
+  test('a held key can be checked with a wrap that the KMS reported as corrupt earlier', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const other = member([kms.connect()]);
@@ -555,7 +555,7 @@ describe('wraps by several wrappers', () => {
   });
 });
 
-describe('the version of the KMS key that wraps today', () => {
+describe('the current version of the KMS key', () => {
   const wrapOf = (keyId: string, provider = 'kms') => ({ provider, keyId, wrapped: Buffer.of(1) });
 
   function service(keyId: string | Error, supports: Partial<KeyWrapper['supports']> = {}) {
@@ -580,7 +580,7 @@ describe('the version of the KMS key that wraps today', () => {
     expect([found?.keyId, wrap.mock.calls.length]).toEqual([version, calls]);
   });
 
-  test('random bytes are wrapped to find it, in the background, in a separate context, and overwritten', async () => {
+  test('random bytes are wrapped in the background, in a separate context, to find the version, and are then overwritten', async () => {
     const seen: string[] = [];
     const { keyWrapper, wrap } = service('v2');
     wrap.mockImplementation(async (dataKey, { context }) => {
@@ -613,7 +613,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
   const context = { 'sealring:ring': RING, 'sealring:purpose': 'data-key' };
   const reordered = { 'sealring:purpose': 'data-key', 'sealring:ring': RING };
 
-  test('the 64 bytes are the data key and SHA-256 of the canonical context, whatever its original order', () => {
+  test('the 64 bytes are the data key and the SHA-256 hash of the canonical context, whatever its original order', () => {
     const dataKey = randomBytes(32);
     const text = `{"sealring:purpose":"data-key","sealring:ring":"${RING}"}`;
     const expected = Buffer.concat([dataKey, createHash('sha256').update(text).digest()]);

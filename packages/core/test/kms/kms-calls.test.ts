@@ -295,7 +295,7 @@ describe('a call that hangs (F29)', () => {
     expect(all.every(({ error }) => error === undefined)).toBe(true);
   });
 
-  test('leaves no timer when it has ended, and aborts the signal of a call that failed but not of one that succeeded', async () => {
+  test('a call leaves no timer when it has ended, and its signal aborts if it failed, but not if it succeeded', async () => {
     const { calls, clock, closing } = setUp();
     const signals: AbortSignal[] = [];
     const answers = watch(calls.call(WHAT, async (signal) => [signals.push(signal)], BACKGROUND));
@@ -465,7 +465,7 @@ describe('a pause that may end early', () => {
     expect(seen).toEqual([{ value: true }, { value: false }, { value: false }]);
   });
 
-  test('a pause ends after its time', async () => {
+  test('a pause ends when its time is over', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, new Promise(() => undefined)).then(() => 'over'));
     await clock.advance(0.499);
@@ -474,7 +474,7 @@ describe('a pause that may end early', () => {
     expect(seen).toEqual({ value: 'over' });
   });
 
-  test('a pause ends with its event, and leaves no timer behind', async () => {
+  test('a pause ends early with its event, and leaves no timer behind', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, Promise.resolve()).then(() => 'over'));
     await clock.advance(0);

@@ -138,7 +138,7 @@ describe('contract of a key wrapper', () => {
     );
   });
 
-  test('a data key of another length, or of one repeated byte, throws a RangeError (contract 6, F17)', async () => {
+  test('a data key of another length, or of one repeated byte, causes a RangeError (contract 6, F17)', async () => {
     for (const bad of [
       ...[0, 16, 31, 33, 64].map((length) => randomBytes(length)),
       new Uint8Array(32),
@@ -218,13 +218,13 @@ describe('master keys', () => {
   });
 
   test.each([
-    ['bytes of which one is no text', Buffer.from('a sentence that is long enough.\u007f')],
-    ['bytes of which one is a control character', Buffer.from('a sentence that is long enough.\b')],
-    ['bytes of which one is another one', Buffer.from('a sentence that is long enough.\u000e')],
+    ['text with a DEL character at its end', Buffer.from('a sentence that is long enough.\u007f')],
+    ['text with a backspace at its end', Buffer.from('a sentence that is long enough.\b')],
+    ['text with another control character at its end', Buffer.from('a sentence that is long enough.\u000e')],
     ['base64url that begins in hexadecimal', `${randomBytes(32).toString('hex')}____`],
     ['base64url that ends in hexadecimal', `____${randomBytes(32).toString('hex')}`],
-    ['base64url that happens to be hexadecimal, but too short for it', randomBytes(24).toString('hex')],
-  ])('%s are accepted as a master key', (_, value) => {
+    ['base64url that looks like hexadecimal, but is too short for it', randomBytes(24).toString('hex')],
+  ])('a master key given as %s is accepted', (_, value) => {
     expect(localKeyWrapper({ masterKey: value }).keyId).toMatch(/^local:/);
   });
 
@@ -270,10 +270,10 @@ describe('master keys', () => {
     ['zeros', { masterKey: new Uint8Array(32) }, RangeError],
     ['one byte repeated', { masterKey: Buffer.alloc(64, 9) }, RangeError],
     ['one character repeated', { masterKey: 'x'.repeat(40) }, RangeError],
-    ['a retired key that is not a list', { masterKey, alsoUnwrap: masterKey }, TypeError],
-    ['a short retired key', { masterKey, alsoUnwrap: [randomBytes(31)] }, RangeError],
+    ['alsoUnwrap that is not a list', { masterKey, alsoUnwrap: masterKey }, TypeError],
+    ['a short earlier key', { masterKey, alsoUnwrap: [randomBytes(31)] }, RangeError],
     ['the same key twice', { masterKey, alsoUnwrap: [masterKey] }, RangeError],
-    ['a hole among the retired', { masterKey, alsoUnwrap: Array(1) }, TypeError],
+    ['a hole among the earlier keys', { masterKey, alsoUnwrap: Array(1) }, TypeError],
   ])('%s is refused (F17)', (_, options, error) => {
     const make = () => Reflect.apply(localKeyWrapper, undefined, [options]);
     expect(make).toThrow(error);
@@ -306,7 +306,7 @@ test('no buffer still holds a master key or a data key (F22)', async () => {
   expect(secrets.map((bytes) => bytes.equals(Buffer.alloc(bytes.length)))).toEqual([true, true, true, true]);
 });
 
-test('neither wrapper nor error shows a key (F21)', async () => {
+test('neither a wrapper nor an error shows a key (F21)', async () => {
   const wrapped = await wrapper.wrap(dataKey, { context });
   const deep = { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true };
   const failures = await Promise.allSettled([

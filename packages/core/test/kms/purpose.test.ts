@@ -26,7 +26,7 @@ test('the codec of a purpose has the token lifetime, prepare, inspect and health
   expect(() => Reflect.apply(Reflect.get(cursor, 'prepare'), cursor, [token, { signal: 1 }])).toThrow(TypeError);
 });
 
-test('after a revocation elsewhere, a purpose unseals its token once prepare has run', async () => {
+test('after a revocation by another member, a purpose unseals its token once prepare has run', async () => {
   const policy = { missRefreshSeconds: 0 };
   const a = await fleet.start({ policy });
   const b = await fleet.start({ policy, ring: fleet.store.connectUnwatched() });

@@ -123,14 +123,14 @@ describe('a KMS that hangs (F29)', () => {
   });
 });
 
-describe('the memory of a member is bounded (F23)', () => {
+describe('the bounded memory of a member (F23)', () => {
   let fleet: Fleet;
   beforeEach(() => {
     fleet = new Fleet();
   });
   afterEach(() => fleet.close());
 
-  test('the codec of the least recently used of more than 256 purposes is created again', async () => {
+  test('with more than 256 purposes, the codec of the least recently used purpose is created again', async () => {
     const { codec } = await fleet.start();
     const first = codec.for('p0');
     const kept = Array.from({ length: 255 }, (_, i) => codec.for(`p${i + 1}`));
@@ -142,7 +142,7 @@ describe('the memory of a member is bounded (F23)', () => {
     expect(Buffer.from(codec.for('p0').unseal(token)).toString()).toBe('state');
   });
 
-  test('of the expired keys, which can still certify, at most 64 are remembered', async () => {
+  test('at most 64 expired keys, which can still certify, are remembered', async () => {
     const a = await fleet.start();
     for (let i = 0; i < 80; i++) {
       await fleet.clock.advance(6 * 3_600);
@@ -170,7 +170,7 @@ describe('the memory of a member is bounded (F23)', () => {
     for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
   });
 
-  test('the revocation of the 64th key makes no successor until all have read the earlier revocations', async () => {
+  test('the revocation of the 64th key makes no successor until all members have read the earlier revocations', async () => {
     const a = await fleet.start();
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 48; i < 64; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');

@@ -40,7 +40,7 @@ function setUp(readSecondsAgo: number | undefined = 0, checkedSecondsAgo: number
 }
 
 describe('a read that a token causes', () => {
-  test('only a token of an unknown key causes a read, at most one in 10 s, shared by all who wait', async () => {
+  test('only a token of an unknown key causes a read, at most one in 10 s, which all waiting callers share', async () => {
     const { reads, clock, now, read, found, emitRefresh } = setUp();
     reads.noteUnknownKey(one.id, now());
     await clock.advance(0);
@@ -55,7 +55,7 @@ describe('a read that a token causes', () => {
     expect(read).toHaveBeenCalledTimes(2);
   });
 
-  test('a failed read is reported, and fails no caller', async () => {
+  test('a failed read is reported, and does not fail any caller', async () => {
     const { reads, now, read, found, emitRefresh } = setUp();
     const failure = new Error('x');
     read.mockRejectedValue(failure);
@@ -88,16 +88,16 @@ describe('a read that a token causes', () => {
 });
 
 test.each<readonly [string, string | undefined, number | undefined, number | undefined, number, boolean]>([
-  ['for a token of an unknown key', two.id, 0, 0, Infinity, true],
-  ['not for a token of a known key', one.id, 300, 900, Infinity, false],
-  ['not without a key id', undefined, 300, 900, Infinity, false],
-  ['if the last read is old', one.id, 300.001, 0, Infinity, true],
-  ['if the last KMS check is old', one.id, 0, 900.001, Infinity, true],
-  ['if the ring was never read', one.id, undefined, 0, Infinity, true],
-  ['if the KMS was never asked', one.id, 0, undefined, Infinity, true],
-  ['not while passes fail', one.id, 301, 901, 80_000, false],
-  ['if the failure is old', one.id, 301, 901, 80_001, true],
-])('a wait for the ring is worth it %s', (_, id, readSecondsAgo, checkedSecondsAgo, failedMs, expected) => {
+  ['is worthwhile for a token of an unknown key', two.id, 0, 0, Infinity, true],
+  ['is not worthwhile for a token of a known key', one.id, 300, 900, Infinity, false],
+  ['is not worthwhile without a key id', undefined, 300, 900, Infinity, false],
+  ['is worthwhile if the last read is old', one.id, 300.001, 0, Infinity, true],
+  ['is worthwhile if the last KMS check is old', one.id, 0, 900.001, Infinity, true],
+  ['is worthwhile if the ring was never read', one.id, undefined, 0, Infinity, true],
+  ['is worthwhile if the KMS was never called', one.id, 0, undefined, Infinity, true],
+  ['is not worthwhile while passes fail', one.id, 301, 901, 80_000, false],
+  ['is worthwhile if the failure is old', one.id, 301, 901, 80_001, true],
+])('waiting for the ring %s', (_, id, readSecondsAgo, checkedSecondsAgo, failedMs, expected) => {
   const { reads, now, view, condition } = setUp();
   const { limits } = setUp(readSecondsAgo ?? 0, checkedSecondsAgo ?? 0).view;
   view.limits = {

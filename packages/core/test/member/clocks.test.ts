@@ -125,7 +125,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     }
   });
 
-  test('the member with the fast clock seals with an emergency key of the slow one once all can have read that key, not before', async () => {
+  test('the member with the fast clock seals with the slow member’s emergency key only once all can have read that key', async () => {
     const slow = await start(-300);
     const fast = await start(300);
     const late = await start(0);

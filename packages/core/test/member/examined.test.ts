@@ -98,7 +98,7 @@ describe('a rotation that is overdue and fails', () => {
   });
 });
 
-test('a stored ring of another format is junk to running members, which refuse and overwrite it (F26)', async () => {
+test('running members refuse and overwrite a stored ring of another format (F26)', async () => {
   const member = await fleet.start({ policy: { refreshEverySeconds: 10, propagationSeconds: 4_500 } });
   const document = (await fleet.store.document()) ?? '';
   await fleet.store.put(`${document}\n{"macs":{}}`);

@@ -44,7 +44,7 @@ const trouble = record({
 
 const SHORT = { rotateEverySeconds: 19_200, storeOutageSeconds: 14_400 };
 
-test('a member makes at most one pass a second, and one in ten seconds that others cause, whatever happens (F47)', async () => {
+test('a member makes at most one pass a second, and at most one in ten seconds that others cause, whatever happens (F47)', async () => {
   await assert(
     asyncProperty(
       constantFrom('member' as const, 'reader' as const),

@@ -218,7 +218,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('a reader that reads an older document writes nothing, is degraded, and continues with what it knows', async () => {
+  test('a reader that reads an older document writes nothing, is degraded, and continues with the keys that it knows', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);
@@ -331,7 +331,7 @@ describe('a foreign document', () => {
 });
 
 describe('the keys that are unwrapped', () => {
-  test('one key is unwrapped at a start while the KMS is down, however many live keys the ring has (F6)', async () => {
+  test('a start while the KMS is down tries to unwrap only one key, however many live keys the ring has (F6)', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -344,7 +344,7 @@ describe('the keys that are unwrapped', () => {
     expect(asked.size).toBe(1);
   });
 
-  test('all live keys are unwrapped once each at a start while the KMS refuses, because some might not belong to the ring', async () => {
+  test('a start while the KMS refuses tries to unwrap each live key once, because some might not belong to the ring', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();

@@ -92,7 +92,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(busiestSecond(times.unwraps)).toBeLessThan(60);
   });
 
-  test('members whose reads fail at once spread the next attempts over the backoff', async () => {
+  test('members whose reads fail at the same moment spread their next attempts over the backoff', async () => {
     await crowd();
     await fleet.clock.advance(1);
     // A member that reads because of the write finds the store down.
@@ -111,7 +111,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(busiestSecond(times.reads)).toBeLessThan(200);
   });
 
-  test('of members that resume together with a rotation that is due, only a handful create a key', async () => {
+  test('when members resume together and a rotation is due, only a handful of them create a key', async () => {
     await crowd({ latencySeconds: 0.1 });
     // The successor is due after 5 100 s.
     await fleet.clock.advance(4_800);
@@ -139,15 +139,15 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
   });
 });
 
-describe('concurrent requests share one call (F6)', () => {
-  test('200 refreshes of one member make one read', async () => {
+describe('calls that concurrent requests share (F6)', () => {
+  test('200 refreshes of one member cause one read', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;
     await Promise.all(Array.from({ length: 200 }, () => a.codec.refresh()));
     expect(fleet.store.reads - reads).toBe(1);
   });
 
-  test('200 requests with tokens of an unknown key wait for one read, and all of them are unsealed', async () => {
+  test('200 requests with tokens of an unknown key wait for one read, and every token is unsealed', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     // No push: b learns of the successor only by the tokens.

@@ -71,7 +71,7 @@ function stepsOf(all: readonly number[]): number[] {
   );
 }
 
-describe('reads and KMS checks, at half of every jitter', () => {
+describe('reads and KMS checks with every jitter at its midpoint', () => {
   test('the ring is read every 270 s, and a KMS check is made every 810 s, without further passes', async () => {
     await start();
     await fleet.clock.advance(1_700);
@@ -86,7 +86,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.reads).slice(0, 4)).toEqual([0.09, 0.18, 0.27, 0.36]);
   });
 
-  test('a KMS check that alone is due causes no read', async () => {
+  test('a KMS check that is due on its own causes no read', async () => {
     draws.next = 0;
     await start({ policy: { kmsCheckEverySeconds: 100 } });
     await fleet.clock.advance(301);
@@ -95,7 +95,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
   });
 
   test.each([299.999, 300.001])(
-    'a KMS check after %d s and a read after 300 s are one pass',
+    'a KMS check due after %d s and a read due after 300 s are made in one pass',
     async (kmsCheckEverySeconds) => {
       draws.next = 0;
       await start({ policy: { kmsCheckEverySeconds } });
@@ -113,7 +113,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.unwraps)).toEqual([900]);
   });
 
-  test('a failing store is read again after a wait halfway between 1 s and 10 s, which doubles up to 60 s (F31)', async () => {
+  test('a failing store is read again after a wait halfway between 1 s and a cap of 10 s, which doubles up to 60 s (F31)', async () => {
     await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -156,25 +156,25 @@ describe('reads and KMS checks, at half of every jitter', () => {
   });
 });
 
-describe('after a push', () => {
+describe('a pass that a push causes', () => {
   /** The keys that a member holds, oldest first. */
   const held = (member: Member) => member.codec.health().keys.map((key) => key.held);
 
   test.each<[string, object, boolean, number]>([
     ['half a minute later', {}, false, 30],
     [
-      'at half of refreshEvery, when that is shorter',
+      'after half of refreshEvery if that is shorter',
       { refreshEverySeconds: 20, propagationSeconds: 4_500 },
       false,
       10,
     ],
     [
-      'at half of a quarter of the remaining time, when that is shorter still',
+      'after half of a quarter of the remaining time if that is shorter still',
       { refreshEverySeconds: 20, backoffCapSeconds: 19, clockSkewSeconds: 1, propagationSeconds: 4_500 },
       true,
       5,
     ],
-  ])('the ring is read at once, and the new key unwrapped %s', async (_, policy, emergency, seconds) => {
+  ])('the ring is read at once, and the new key is unwrapped %s', async (_, policy, emergency, seconds) => {
     const writer = await fleet.start({ policy });
     const member = await start({ policy, ring: fleet.store.connect() });
     mark();
@@ -191,7 +191,7 @@ describe('after a push', () => {
   });
 
   test.each([300, 0])(
-    'the successor of a revoked key is unwrapped at once, because it seals already (skew %d s)',
+    'the successor of a revoked key is unwrapped at once, because it already seals (skew %d s)',
     async (skew) => {
       const policy = { clockSkewSeconds: skew };
       const writer = await fleet.start({ policy });
@@ -218,7 +218,7 @@ describe('after a push', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('a failed KMS check is not repeated earlier because of the push (F45)', async () => {
+  test('a push does not cause a failed KMS check to be repeated earlier (F45)', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -253,7 +253,7 @@ describe('after a push', () => {
   });
 });
 
-describe('a rotation, at half of every wait (F7)', () => {
+describe('a rotation with every wait at its midpoint (F7)', () => {
   /** R × ln(1 + u(e^10 − 1)) / 10, half of it for each turn. */
   const TURN = (300 * Math.log(1 + 0.5 * (Math.E ** 10 - 1))) / 10 / 2;
   /** rotateEvery − propagation after the activation, S before the start. */
@@ -269,7 +269,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     return member;
   }
 
-  test('waits two turns, reads the ring in each, and is made', async () => {
+  test('is made after two turns, each of which ends with a read of the ring', async () => {
     const member = await startBeforeDue();
     await fleet.clock.advance(1_000);
     // The rotation is found due at 270 s. The reads in between continue.
@@ -279,7 +279,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(member.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('a failed rotation is reported at once, and tried again after a turn and ¾ of 120 s, which doubles up to kmsCheckEvery', async () => {
+  test('a failed rotation is reported at once, and tried again after a turn plus ¾ of a backoff that doubles from 120 s to kmsCheckEvery', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -300,7 +300,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(since(times.generates)).toEqual([about(2 * TURN)]);
   });
 
-  test('a rotation is due from its exact moment on', async () => {
+  test('a rotation becomes due at its exact time, not a millisecond earlier', async () => {
     draws.next = 0;
     const member = await start();
     fleet.clock.suspend(DUE - 300 - (now() - startedAt));
@@ -311,7 +311,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(times.generates).toHaveLength(1);
   });
 
-  test('a rotation ends within two refreshEvery of its due time, whatever waits are drawn', async () => {
+  test('a rotation ends within twice refreshEvery of its due time, whatever waits are drawn', async () => {
     const took: number[] = [];
     for (const draw of [0, 0.2, 0.5, 0.8, 0.999]) {
       draws.next = draw;
@@ -461,7 +461,7 @@ describe('a write that loses its race (F8)', () => {
   });
 });
 
-describe('calls for which a caller waits, and calls without one', () => {
+describe('calls with and without a waiting caller', () => {
   /** A member that has not read the newest key. */
   async function behind(): Promise<Member> {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
@@ -477,7 +477,7 @@ describe('calls for which a caller waits, and calls without one', () => {
     ['a rotation', ({ codec }) => codec.rotate()],
     ['a revocation', ({ codec }) => codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000))],
   ];
-  test.each(asked)('%s that was requested tries the KMS again', async (_, run) => {
+  test.each(asked)('%s that was requested calls the KMS again after a failure', async (_, run) => {
     const member = await behind();
     const done = run(member);
     await fleet.clock.advance(1);
@@ -488,7 +488,7 @@ describe('calls for which a caller waits, and calls without one', () => {
   test.each<readonly [string, (member: Member) => Promise<void> | undefined]>([
     ['a token', (member) => member.codec.prepare(seal(member))],
     ['a token of another format', ({ codec }) => formatSecretsOf(codec, 'python').noteUnknownKey()],
-  ])('%s that waits for an overdue pass tries the KMS again', async (_, wait) => {
+  ])('an overdue pass for which %s waits calls the KMS again after a failure', async (_, wait) => {
     const member = await start();
     fleet.clock.suspend(1_000);
     mark();
@@ -577,7 +577,7 @@ describe('calls for which a caller waits, and calls without one', () => {
     expect([0, 900, 900.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
   });
 
-  test('while passes fail, no token waits for old reads or checks until a failure is 80 s old (F29)', async () => {
+  test('while passes fail, tokens do not wait for overdue reads or checks until the last failure is 80 s old (F29)', async () => {
     const member = await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -618,7 +618,7 @@ describe('closing', () => {
     };
   }
 
-  test('close ends every timer and the watch of the store, and stops sealing from the call on', async () => {
+  test('close cancels every timer and the watch on the store, and stops sealing immediately', async () => {
     let watched = 0;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: () => (watched++, () => void watched--) };

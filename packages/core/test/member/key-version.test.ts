@@ -81,7 +81,7 @@ describe('a new version of a KMS key', () => {
     expect(made.length).toBeLessThanOrEqual(12);
   });
 
-  test('no KMS key version is checked by a reader, if the policy disables that, or if keys have no versions', async () => {
+  test('the KMS key version is not checked by a reader, under a policy that disables the check, or for keys without versions', async () => {
     await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
     await fleet.start({ policy, role: 'reader' });
     fleet.kms.version = undefined;
@@ -93,7 +93,7 @@ describe('a new version of a KMS key', () => {
     expect(await versions()).toEqual(['1']);
   });
 
-  test('the KMS key version is checked by about one wrap an hour, but not while the KMS fails', async () => {
+  test('the KMS key version is checked with about one wrap an hour, but not while the KMS fails', async () => {
     const a = await fleet.start({ policy });
     const { wrap } = fleet.kms.calls;
     await fleet.clock.advance(DAY);
@@ -106,7 +106,7 @@ describe('a new version of a KMS key', () => {
     expect(a.codec.health().canSeal).toBe(true);
   });
 
-  test('a member that may not wrap is not degraded by a new KMS key version', async () => {
+  test('a member without permission to wrap is not degraded by a new KMS key version', async () => {
     const a = await fleet.start({ policy });
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(3 * HOUR);

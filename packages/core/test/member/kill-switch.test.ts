@@ -14,19 +14,19 @@ describe('the kill switch (F10)', () => {
   const disabled = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'disabled']);
 
   const table: readonly (readonly [string, readonly Answer[], number | undefined])[] = [
-    ['one stray refusal does not stop a fleet', denied(0), undefined],
-    ['two refusals do not stop it', denied(0, 30), undefined],
-    ['three refusals at least 8 s apart within 60 s stop it', denied(0, 8, 16), 16],
-    ['at the widest', denied(0, 30, 60), 60],
-    ['three refusals over more than 60 s do not stop it', denied(0, 30, 60.001), undefined],
+    ['one stray refusal does not stop sealing', denied(0), undefined],
+    ['two refusals do not stop sealing', denied(0, 30), undefined],
+    ['three refusals at least 8 s apart within 60 s stop sealing', denied(0, 8, 16), 16],
+    ['three refusals over exactly 60 s stop sealing', denied(0, 30, 60), 60],
+    ['three refusals over more than 60 s do not stop sealing', denied(0, 30, 60.001), undefined],
     ['the window of 60 s slides', denied(0, 30, 61, 69), 69],
     ['refusals less than 8 s apart count once', denied(0, 7.999, 15.998), undefined],
     ['a burst of a hundred counts once', denied(...Array.from({ length: 100 }, (_, i) => i * 0.07)), undefined],
-    ['three bursts stop', denied(0, 1, 2, 10, 11, 12, 20, 21), 20],
-    ['a steady stream of one per second stops', denied(...Array.from({ length: 30 }, (_, i) => i)), 16],
-    ['two of a disabled key stop', disabled(0, 8), 8],
-    ['two of a disabled key in one burst do not', disabled(0, 7.9), undefined],
-    ['two of a disabled key over more than 60 s do not', disabled(0, 60.001), undefined],
+    ['three bursts of refusals stop sealing', denied(0, 1, 2, 10, 11, 12, 20, 21), 20],
+    ['a steady stream of one refusal per second stops sealing', denied(...Array.from({ length: 30 }, (_, i) => i)), 16],
+    ['two refusals because of a disabled key stop sealing', disabled(0, 8), 8],
+    ['two refusals because of a disabled key in one burst do not stop sealing', disabled(0, 7.9), undefined],
+    ['two refusals because of a disabled key over more than 60 s do not stop sealing', disabled(0, 60.001), undefined],
     [
       'not found counts as denied',
       [
@@ -37,7 +37,7 @@ describe('the kill switch (F10)', () => {
       20,
     ],
     [
-      'one disabled and one denied do not stop',
+      'one answer of disabled and one of denied do not stop sealing',
       [
         [0, 'disabled'],
         [10, 'denied'],
@@ -45,7 +45,7 @@ describe('the kill switch (F10)', () => {
       undefined,
     ],
     [
-      'one denied and one disabled do not stop either',
+      'one answer of denied and one of disabled do not stop sealing',
       [
         [0, 'denied'],
         [10, 'disabled'],
@@ -53,7 +53,7 @@ describe('the kill switch (F10)', () => {
       undefined,
     ],
     [
-      'three of any kind stop',
+      'three refusals of any kind stop sealing',
       [
         [0, 'disabled'],
         [10, 'denied'],
@@ -62,7 +62,7 @@ describe('the kill switch (F10)', () => {
       20,
     ],
     [
-      'two disabled around a denied one stop',
+      'two answers of disabled with one of denied between them stop sealing',
       [
         [0, 'disabled'],
         [10, 'denied'],
@@ -70,7 +70,7 @@ describe('the kill switch (F10)', () => {
       ],
       20,
     ],
-    ['once stopped it stays stopped, since the same moment', denied(0, 10, 20, 30, 4_000), 20],
+    ['later refusals do not change the time at which sealing stopped', denied(0, 10, 20, 30, 4_000), 20],
   ];
 
   test.each(table)('the kill switch counts refusals: %s', (_, answers, expected) => {
@@ -90,7 +90,7 @@ describe('the kill switch (F10)', () => {
     expect(hasRecentRefusal(once, 65_001)).toBe(false);
   });
 
-  test('remembers only what it needs, however many refusals it counts (F23)', () => {
+  test('remembers at most nine refusals, however many it counts (F23)', () => {
     let state = ARMED;
     for (let at = 0; at < 1_000; at++) {
       state = afterRefusal({ ...state, trippedAt: undefined }, 'denied', at * 8_000);

@@ -23,7 +23,7 @@ function setUp(keys: readonly RingKey[], checkedMsAgo?: number, isRefused = fals
 }
 
 test.each<readonly [string, number, number | undefined, boolean, number]>([
-  ['never without a key', 0, 5, false, Number.POSITIVE_INFINITY],
+  ['only once there is a key', 0, 5, false, Number.POSITIVE_INFINITY],
   ['at once before the first check', 1, undefined, false, 0],
   ['at once after a refusal', 1, 5, true, 0],
   // 900 s, less a tenth by this draw.
@@ -48,7 +48,7 @@ test.each<readonly [string, readonly RingKey[], string | undefined]>([
   expect(passed).toHaveBeenCalledTimes(expected === undefined ? 0 : 1);
 });
 
-test('a KMS check that fails counts an error of the KMS, but no other error', async () => {
+test('a failed KMS check counts as a failure only if the error comes from the KMS', async () => {
   const { check, unwrap, passed, failed } = setUp([ownKey(one)]);
   for (const error of [new KeyWrapperError('denied', { provider: 'kms', operation: 'unwrap' }), new RangeError('x')]) {
     unwrap.mockRejectedValueOnce(error);

@@ -44,25 +44,30 @@ async function learnedFrom(entries: readonly RingEntry[], facts?: Facts) {
 }
 
 describe('the first read of a ring', () => {
-  test('the newest key is unwrapped alone, then the others, four at once', async () => {
+  test('the newest key is unwrapped first, and then the others, four at a time', async () => {
     const { result, calls, checks } = await learnedFrom(chain(7));
     expect([result, calls, checks]).toEqual([[1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1], 7]);
   });
 
   test.each<readonly [string, Facts['failing'], unknown, readonly number[]]>([
-    ['a temporary failure of the newest key ends it', { 5: 'throttled' }, 'throttled', [5]],
-    ['a temporary failure among others ends it after those', { 3: 'unavailable' }, 'unavailable', [5, 4, 3, 2, 1]],
+    ['a temporary failure of the newest key ends the read', { 5: 'throttled' }, 'throttled', [5]],
+    [
+      'a temporary failure in a group of keys ends the read after that group',
+      { 3: 'unavailable' },
+      'unavailable',
+      [5, 4, 3, 2, 1],
+    ],
     ['a corrupt root is left out', { 1: 'corrupt' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
     ['a refused root is left out', { 1: 'denied' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
     ['a corrupt link leaves two lineages', { 3: 'corrupt' }, 'corrupt: lineages', [5, 4, 3, 2, 1]],
     [
-      'only corrupt keys are an error',
+      'a ring with only corrupt keys is an error',
       { 1: 'corrupt', 2: 'corrupt', 3: 'corrupt', 4: 'corrupt', 5: 'corrupt' },
       'corrupt',
       [5, 4, 3, 2, 1],
     ],
     [
-      'a refusal says more than corruption',
+      'a refusal takes precedence over corruption',
       { 1: 'corrupt', 2: 'denied', 3: 'corrupt', 4: 'corrupt', 5: 'corrupt' },
       'denied',
       [5, 4, 3, 2, 1],
@@ -83,7 +88,12 @@ describe('the first read of a ring', () => {
       [-1, 2],
       [2],
     ],
-    ['a revocation that only the key certifies does', [entry(1, [], revokedBy(1, 1)), entry(2, [1])], [-1, 2], [2, 1]],
+    [
+      'a revocation by the revoked key needs an unwrap',
+      [entry(1, [], revokedBy(1, 1)), entry(2, [1])],
+      [-1, 2],
+      [2, 1],
+    ],
     ['a claim that no key certifies is ignored', [entry(1, [], revokedBy(1, 8)), entry(2, [1])], [1, 2], [2, 1]],
     ['a revoked key of another lineage is left out', [entry(1, [], revokedBy(1, 1)), entry(2, [])], [2], [2, 1]],
     ['two lineages are an error', [entry(1, []), entry(2, [])], 'corrupt: lineages', [2, 1]],
@@ -106,8 +116,8 @@ describe('the first read of a ring', () => {
 
   test.each<readonly [string, Facts, unknown]>([
     ['keys that the pin of this member refuses are an error', { isPinnedOut: () => true }, 'corrupt'],
-    ['keys that have all expired are learned as none', { nowMs: key(2).opensUntil }, []],
-    ['keys from the future of this clock may become usable', { nowMs: key(1).created - 1e6 }, 'unavailable'],
+    ['keys that have all expired are not learned', { nowMs: key(2).opensUntil }, []],
+    ['keys created in the future by this clock may become usable', { nowMs: key(1).created - 1e6 }, 'unavailable'],
   ])('%s', async (_, facts, result) => {
     expect(await learnedFrom(chain(2), facts)).toMatchObject({ result });
   });
@@ -132,15 +142,25 @@ describe('the authenticators of a ring that has expired', () => {
     ['are those of all entries', chain(3), { nowMs: ended }, [3, 2, 1]],
     ['show which key was revoked', [entry(1, [], revokedBy(1, 1)), entry(2, [1])], { nowMs: live }, [2, -1]],
     ['are those that can be unwrapped', chain(3), { nowMs: ended, failing: { 2: 'corrupt' } }, [3, 1]],
-    ['are awaited if a failure may pass', chain(3), { nowMs: ended, failing: { 2: 'throttled' } }, 'throttled'],
-    ['are none if the KMS refuses those of expired keys', chain(1), { nowMs: ended, failing: { 1: 'denied' } }, []],
     [
-      'cannot be learned if the KMS refuses those of a live key',
+      'are not learned yet if a failure is temporary',
+      chain(3),
+      { nowMs: ended, failing: { 2: 'throttled' } },
+      'throttled',
+    ],
+    [
+      'are missing if the KMS refuses to unwrap the expired keys',
+      chain(1),
+      { nowMs: ended, failing: { 1: 'denied' } },
+      [],
+    ],
+    [
+      'cannot be learned if the KMS refuses to unwrap a live key',
       chain(1),
       { nowMs: live, failing: { 1: 'denied' } },
       'denied',
     ],
-    ['are enough if one of them was unwrapped', chain(2), { nowMs: live, failing: { 2: 'denied' } }, [1]],
+    ['are learned if at least one key can be unwrapped', chain(2), { nowMs: live, failing: { 2: 'denied' } }, [1]],
   ])('the authenticators %s', async (_, entries, facts, expected) => {
     const signers = pastSigners(documentWith(...entries), setUp(facts).options);
     const result = await signers.then(

@@ -33,7 +33,7 @@ async function secondsUntil(status: string, members: readonly Member[]): Promise
   throw new Error(`not ${status} within an hour`);
 }
 
-describe('a running server while the store has lost the ring (F31)', () => {
+describe('a running server whose store has lost the ring (F31)', () => {
   test('a server whose store lost the ring is always ready, degraded when it notices, and ok once the ring is written back', async () => {
     // Waits are drawn from four bytes each: long enough here to be visible.
     const random = (fill: Uint8Array): void => void (fill.length === 4 ? fill.fill(0xc0) : randomFillSync(fill));
@@ -90,7 +90,7 @@ describe('a running server while the store has lost the ring (F31)', () => {
 });
 
 describe('a store that falls back to an older copy (F31)', () => {
-  test('an older copy in the store does not undo a revocation by the newest key, here, elsewhere or in the store', async () => {
+  test('an older copy in the store does not undo a revocation by the newest key, at any member or in the store', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -112,7 +112,7 @@ describe('a store that falls back to an older copy (F31)', () => {
     expect(open(await fleet.start(), token)).toBe(UNKNOWN);
   });
 
-  test('an older copy that lacks the newest key, certified by the one before, is repaired, and no token is lost', async () => {
+  test('an older copy without the newest key, which the previous key certifies, is repaired, and no token is lost', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -131,7 +131,7 @@ describe('a store that falls back to an older copy (F31)', () => {
     }
   });
 
-  test('a key that an older copy lacks is merged with the key that was created from that copy', async () => {
+  test('a key that an older copy lacks and a key that was created from that copy end up in one ring', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -155,8 +155,8 @@ describe('a store that falls back to an older copy (F31)', () => {
   });
 });
 
-describe('a ring that was created while the store was without an older one (F31)', () => {
-  test('a ring created during the loss of an older one is left for the older one, even if a token caused the read', async () => {
+describe('a ring that was created while an older one was missing from the store (F31)', () => {
+  test('a member that created a ring while an older one was missing switches to the older ring, even after a read that a token caused', async () => {
     const a = await fleet.start();
     const before = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(600);

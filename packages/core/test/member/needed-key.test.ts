@@ -43,7 +43,7 @@ async function breakOf(members: readonly Member[], seconds: number): Promise<num
 }
 
 describe('a ring without a key that seals', () => {
-  test('one of many members that notice at once gives the ring a key that seals', async () => {
+  test('only one of many members that notice the problem at the same moment creates a key that seals', async () => {
     const members = await fleet.startAll(12);
     const made: string[] = [];
     for (const { keyWrapper } of members.slice(1)) {
@@ -97,7 +97,7 @@ describe('a ring without a key that seals', () => {
     expect(await unrevoked()).not.toEqual([]);
   });
 
-  test('another member gives the ring a key if the one that claimed the creation died', async () => {
+  test('another member gives the ring a key if the member that claimed the creation died', async () => {
     const members = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(members[0] as Member);
@@ -112,7 +112,7 @@ describe('a ring without a key that seals', () => {
 });
 
 // Found by the simulator: a member froze while it was making a key, which lost a revocation.
-test('a member that writes a revocation in a store that was rolled back adds its claim, and gives the ring a key', async () => {
+test('a member that writes a revocation back to a store that was rolled back adds its claim, and gives the ring a key', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';
   await revokedWithoutSuccessor(member);

@@ -43,7 +43,7 @@ function shapeOf(error: Error): unknown {
   };
 }
 
-describe('every cause of a refusal looks the same except for one of three reasons (F20)', () => {
+describe('refusals that differ only in one of three reasons (F20)', () => {
   test('the refusal does not depend on what is wrong with the token, its key, the member or the KMS', async () => {
     const a = await fleet.start(NATIVE);
     const python = await fleet.start({ format: 'python', accept: ['python'] });

@@ -89,17 +89,17 @@ describe('a revocation that an operator requests', () => {
   });
 
   test.each<readonly [string, Error, boolean, string, number]>([
-    ['a store that does not answer', silent, false, 'unavailable', 0],
-    ['content that cannot be read', new RingStoreError('corrupt', 'x'), true, 'done', 1],
+    ['fails if the store does not answer', silent, false, 'unavailable', 0],
+    ['succeeds if the content cannot be read', new RingStoreError('corrupt', 'x'), true, 'done', 1],
     [
-      'entries that the KMS does not unwrap',
+      'succeeds if the KMS does not unwrap the entries',
       new KeyWrapperError('denied', { provider: 'kms', operation: 'unwrap' }),
       true,
       'done',
       1,
     ],
-    ['a lost race that never ends', lost, true, 'RingConflictError', 0],
-  ])('a revocation that meets %s has the expected outcome', async (_, error, wasAnswered, outcome, revocations) => {
+    ['fails if it loses the race every time', lost, true, 'RingConflictError', 0],
+  ])('a revocation %s', async (_, error, wasAnswered, outcome, revocations) => {
     const { operations, sync, read, outcomeOf, revoked } = setUp();
     sync.wasAnswered = wasAnswered;
     read.mockRejectedValue(error);
@@ -107,7 +107,7 @@ describe('a revocation that an operator requests', () => {
     expect(revoked()).toHaveLength(revocations);
   });
 
-  test('a store that does not answer is called again for 20 s, and one that refuses is not', async () => {
+  test('a store that does not answer is called again for 20 s, but a store that refuses is not', async () => {
     const log = new EventLog();
     log.listen();
     for (const [error, seconds, outcome] of [
@@ -135,8 +135,8 @@ describe('a revocation that an operator requests', () => {
 
 describe('a rotation that an operator requests', () => {
   test.each<readonly [string, Partial<RingKey>, number]>([
-    ['is not repeated if the winner’s key seals as soon as it had to', { activates: NOW + 4_800_000 }, 1],
-    ['is repeated if the winner’s key seals later', { activates: NOW + 4_800_001 }, 2],
+    ['is not repeated if the winner’s key seals early enough', { activates: NOW + 4_800_000 }, 1],
+    ['is repeated if the winner’s key seals too late', { activates: NOW + 4_800_001 }, 2],
     ['is repeated if the winner’s key is revoked', { activates: NOW, revoked: true }, 2],
   ])('a rotation that lost the race %s', async (_, winner, calls) => {
     const { operations, view, publish, outcomeOf } = setUp();

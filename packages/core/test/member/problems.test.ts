@@ -50,7 +50,7 @@ test.each<readonly [string, Facts, readonly string[]]>([
   ['47 keys', { keyCount: 47 }, []],
   ['48 keys', { keyCount: 48 }, ['nearly-full']],
   ['several at once', { trouble: 'stepped', isContested: true, keyCount: 49 }, ['clock', 'contested', 'nearly-full']],
-])('the problems of %s are listed, each with its remedy', (_, facts, kinds) => {
+])('problems are listed, each with its remedy: %s', (_, facts, kinds) => {
   expect(kindsOf(facts)).toEqual(kinds);
 });
 

@@ -57,7 +57,7 @@ function generating(
 type Generated = Awaited<ReturnType<NonNullable<KeyWrapper['generate']>>>;
 let isBroken = false;
 
-describe('a key that cannot be used is not published, and the old key continues (F7)', () => {
+describe('a new key that cannot be used (F7)', () => {
   beforeEach(() => {
     isBroken = false;
   });
@@ -68,7 +68,7 @@ describe('a key that cannot be used is not published, and the old key continues 
       generating(inner, async ({ dataKey, wrapped }) => {
         return { dataKey, wrapped: { ...wrapped, wrapped: wrapped.wrapped.toReversed() } };
       }),
-    'returns wraps of other keys than it says': (inner) =>
+    'returns a data key together with the wrap of another key': (inner) =>
       generating(inner, async ({ wrapped }) => ({ dataKey: new Uint8Array(randomBytes(32)), wrapped })),
   };
 
@@ -113,7 +113,7 @@ describe('a key that cannot be used is not published, and the old key continues 
   });
 });
 
-describe('a member that cannot unwrap every live key does not start, and writes nothing (F8, F9)', () => {
+describe('a member that cannot unwrap every live key (F8, F9)', () => {
   const kinds: readonly KeyWrapperErrorKind[] = [
     'throttled',
     'unavailable',
@@ -160,7 +160,7 @@ describe('a member that cannot unwrap every live key does not start, and writes 
     expect(open(await fleet.start(), token)).toBe('state');
   });
 
-  test('a start during an outage of the KMS waits, and then uses the existing ring', async () => {
+  test('a member that starts during an outage of the KMS waits, and then uses the existing ring', async () => {
     const a = await fleet.start();
     const before = await fleet.store.document();
     // The first call, its three retries, and all of that once more.
@@ -172,7 +172,7 @@ describe('a member that cannot unwrap every live key does not start, and writes 
   });
 });
 
-describe('the loser of a race adopts what the winner wrote (F8)', () => {
+describe('the loser of a race (F8)', () => {
   for (const emergency of [false, true]) {
     test(`twenty members that receive a request for ${emergency ? 'an emergency' : 'a'} rotation at once create one successor`, async () => {
       const members = await fleet.startAll(20);
@@ -230,7 +230,7 @@ describe('a change of the KMS key that does not involve the ring (F11)', () => {
     expect(seal(a).slice(4, 16)).not.toBe(token.slice(4, 16));
   });
 
-  test('a member that cannot unwrap with the previous version unwraps the rest, and leaves the older key to the others', async () => {
+  test('a member that cannot unwrap with the previous KMS key version unwraps the newer keys, and leaves the older one to the others', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
     const before = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: old, alsoUnwrap: [next] }) });
     const token = seal(before);

@@ -38,7 +38,7 @@ function healthOf(member: Member) {
   return health;
 }
 
-describe('failures elsewhere never require a restart of this process (F14)', () => {
+describe('failures elsewhere, which never require a restart of this process (F14)', () => {
   for (const kind of ['throttled', 'unavailable', 'corrupt'] as const satisfies readonly KeyWrapperErrorKind[]) {
     test(`a KMS that answers ${kind} for 40 minutes makes a member degraded, but still ready`, async () => {
       const a = await fleet.start();
@@ -74,7 +74,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       expect(healthOf(a).status).toBe('ok');
     });
 
-    test(`a KMS that answers ${kind} for three hours makes a member not ready; its process recovers with the keys it kept`, async () => {
+    test(`a KMS that answers ${kind} for three hours makes a member not ready until its process recovers with the keys that it kept`, async () => {
       const a = await fleet.start();
       const b = await fleet.start({ role: 'reader' });
       const before = healthOf(a).keys;
@@ -147,7 +147,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
     expect(open(b, token)).toBe('state');
   });
 
-  test('health makes no call to the KMS or the store, however often it is called and in whatever state', async () => {
+  test('health() makes no call to the KMS or the store, however often it is called and whatever the state', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;
     const { total } = fleet.kms;

@@ -38,13 +38,13 @@ function setUp(snapshot: RingSnapshot = knowing([one, first], [two, second]), ov
 test.each<readonly [string, RingDocument | undefined, boolean, number | undefined]>([
   ['lacks nothing is not written', whole, false, undefined],
   ['lacks a key is written after a random wait', lacking, false, 2_500],
-  ['is of another ring is written five seconds later', lacking, true, 7_500],
+  ['belongs to another ring is overwritten five seconds later', lacking, true, 7_500],
   ['is absent is written again', undefined, false, 2_500],
 ])('a document that %s', (_, document, isForeign, expected) => {
   expect(setUp().dueIn(document, isForeign)).toBe(expected);
 });
 
-test('a repair is taken once, when it is due, and the next one waits for R unless the write was lost', () => {
+test('a repair is taken once, when it is due, and the next repair waits for R unless the write lost its race', () => {
   const { repairs, pass, dueIn } = setUp();
   expect(repairs.take()).toBe(false);
   dueIn(lacking);
@@ -75,7 +75,7 @@ test('a document that lacked nothing is compared again only if the document or t
   expect(dueIn(whole)).toBe(2_500);
 });
 
-test('neither a fact without room in a full document nor a key that may leave is a reason to write', () => {
+test('neither a fact for which a full document has no room nor a key that may leave is a reason to write', () => {
   const keys = Array.from({ length: 64 }, (_, i) => ownKey(testKey(i + 10)));
   const gone = { ...ownKey(one), revoked: true, revocation: revocationBy(one.id, [one]) };
   const full = documentWith(...keys.map((key) => ({ ...entryBy(testKey(0), []), ...key, revoked: undefined })));

@@ -65,7 +65,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('a step is checked against the time that was last trusted, not against another wrong one', () => {
+  test('a step is checked against the time that was last trusted, not against another wrong time', () => {
     clock.step(3 * DAY);
     expect(aheadBy()).toBe(-3 * DAY);
     clock.step(-2 * DAY);
@@ -82,7 +82,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('a step is not followed for a date that does not fit, however often that date comes', () => {
+  test('a step is not followed because of a date that does not match, however often that date is reported', () => {
     note('store', 0);
     clock.step(-2 * DAY);
     for (let i = 0; i < 5; i++) note('store', 2 * DAY);
@@ -113,7 +113,7 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
   });
 
-  test('a suspension is recognized only within the skew and a second if the clock advanced by more than the suspension', () => {
+  test('a suspension is recognized if the clock advanced by at most the skew and a second more than the suspension', () => {
     clock.suspend(HOUR);
     clock.step(STEP);
     expect(isConfirmed()).toBe(true);
@@ -137,7 +137,7 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([HOUR, false]);
   });
 
-  test('the uptime is not trusted after a suspension if services give dates: one of them must fit', () => {
+  test('the uptime is not trusted after a suspension if services give dates: one of the dates must match', () => {
     note('kms', 0);
     clock.suspend(HOUR);
     expect(isConfirmed()).toBe(false);
@@ -152,7 +152,7 @@ describe('a machine that was suspended', () => {
     expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
   });
 
-  test('each of several suspensions is trusted', () => {
+  test('each of several suspensions is recognized', () => {
     for (let i = 0; i < 5; i++) {
       clock.suspend(HOUR);
       expect(isConfirmed()).toBe(true);
@@ -161,7 +161,7 @@ describe('a machine that was suspended', () => {
 });
 
 describe('a machine that starts with a wrong clock', () => {
-  test('a machine that starts with a wrong clock reports that as soon as a date shows it, and recovers once the clock is right', () => {
+  test('a machine that starts with a wrong clock reports the error as soon as a date shows it, and recovers once the clock is right', () => {
     note('kms', -3 * DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of the clock of the KMS`);
     clock.step(-3 * DAY);
@@ -218,7 +218,7 @@ describe('the dates of two services', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('a step is confirmed if the date of either service fits', () => {
+  test('a step is confirmed if the date of either service matches it', () => {
     note('kms', 0);
     note('store', 0);
     clock.step(DAY);

@@ -68,7 +68,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
   return { view, clock, cache, ringClock, now, install, refresh };
 }
 
-describe('before the ring was read, and after close', () => {
+describe('a view before the ring was read, and after close', () => {
   test('a view without a ring, before the first read and after close, has no keys, and neither seals nor unseals', () => {
     const { view, now, refresh } = setUp();
     const key = newKey();
@@ -116,7 +116,7 @@ describe('the key that seals', () => {
     expect(view.sealedWith).toBe(key.id);
   });
 
-  test('sealing fails with the reason if no key is active, and for a reader', () => {
+  test('sealing fails with a reason if no key is active, or if the member is a reader', () => {
     for (const [role, reason] of [
       ['member', 'no active key'],
       ['reader', 'reader'],
@@ -139,7 +139,7 @@ describe('the key that seals', () => {
     }
   });
 
-  test('an older key may seal again only if the one that sealed was revoked (F13)', () => {
+  test('an older key may seal again only if the key that last sealed was revoked (F13)', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const newer = newKey();
     const early = newer.activates - 1;
@@ -148,7 +148,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, revoked(newer)), T0, 0, newer.id)?.id).toBe(older.id);
   });
 
-  test('a late key does not seal as long as another one may', () => {
+  test('a late key does not seal before its wait is over, as long as an older key may seal', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const late = newKey({ sealsFromSteadyMs: 5_000 });
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, undefined)?.id).toBe(older.id);
@@ -176,7 +176,7 @@ describe('the time from which a newly read key seals', () => {
   /** propagation − 2 R − S. */
   const WAIT = (4_500 - 600 - 300) * 1_000;
 
-  test('a planned key seals only after the wait for late keys, unless the read came after a gap; others do not wait', () => {
+  test('a planned key seals only after the wait for late keys, unless the read came after a gap; other keys do not wait', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
@@ -206,7 +206,7 @@ describe('the time from which a newly read key seals', () => {
 });
 
 describe('the keys that unseal', () => {
-  test('the keys that unseal are held, unrevoked and not expired, newest first, and none unseals once the limits have passed', async () => {
+  test('keys that are held, not revoked and not expired unseal, newest first, until the limits have passed', async () => {
     const { view, clock, install, now } = setUp();
     const first = newKey({ activates: T0 - 4 * HOUR });
     const second = newKey({ activates: T0 - 3 * HOUR });
@@ -232,13 +232,13 @@ describe('the keys that unseal', () => {
     expect([opening(), one()]).toEqual([[], []]);
   });
 
-  test('a member that only has keys that are revoked or have expired cannot unseal', () => {
+  test('a member whose keys are all revoked, expired or not held cannot unseal', () => {
     const { view, now, refresh } = setUp();
     refresh(revoked(newKey()), newKey({ opensUntil: T0 }), newKey({ held: undefined }));
     expect(view.canUnseal(now())).toBe(false);
   });
 
-  test('the wraps of a ring come from its keys and from the entries that could not be unwrapped, not from rings that were left', () => {
+  test('the wraps of a ring come from its keys and from the entries that could not be unwrapped, not from rings that the member left', () => {
     const { view } = setUp();
     const withWrap = (keyId: string, isLeft = false) => {
       const wrap = { provider: 'local', keyId, wrapped: Buffer.of(1), mac: Buffer.of(2), isUnwrapped: false };
@@ -288,7 +288,7 @@ describe('the time that decides the state of keys (F13)', () => {
     expect([view.wallMs(), view.clockTrouble()]).toEqual([T0 - 7_260_000, undefined]);
   });
 
-  test('a clock that is wrong for two seconds makes keys unseal neither longer nor shorter', async () => {
+  test('a clock that is wrong for two seconds neither extends nor shortens the time for which keys unseal', async () => {
     for (const step of [8 * 3_600, -8 * 3_600]) {
       const { view, clock, now, refresh } = setUp();
       const key = newKey();
@@ -303,7 +303,7 @@ describe('the time that decides the state of keys (F13)', () => {
 });
 
 describe('a pin on the age of keys', () => {
-  test('refuses only keys created before it', () => {
+  test('a pin on the age of keys refuses only keys created before the pinned time', () => {
     const created = [T0 - HOUR - 1_000, T0 - HOUR, T0 - HOUR + 1_000];
     for (const [pin, expected] of [
       [undefined, [false, false, false]],
@@ -342,7 +342,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => key.dataKey.deriveTokenKey(randomBytes(18))).toThrow(GONE);
   });
 
-  test('keys do not expire by an unconfirmed time, however late that is', () => {
+  test('an unconfirmed time, however late, does not make keys expire', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     refresh(key);
@@ -354,7 +354,7 @@ describe('keys that have expired (F26)', () => {
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
-  test('keys that are revoked or belong to a ring that was left are not forgotten before they have expired for the whole fleet', () => {
+  test('revoked keys, and keys of a ring that the member left, are not forgotten before they have expired for the whole fleet', () => {
     const { view, clock, now, refresh } = setUp();
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
@@ -366,7 +366,7 @@ describe('keys that have expired (F26)', () => {
     expect([gone, left].map(({ id }) => view.judgement(now()).over?.has(id))).toEqual([true, false]);
   });
 
-  test('the data key of an expired key is overwritten at its end, before the key is dropped', () => {
+  test('the bytes of a key are overwritten when the key expires, before the key is dropped', () => {
     const { view, clock, now, refresh } = setUp();
     const [key, other, none] = [newKey(), newKey({ opensUntil: T0 + 9 * HOUR }), newKey({ held: undefined })];
     refresh(key, other, none);
@@ -392,7 +392,7 @@ describe('keys that have expired (F26)', () => {
     expect(view.judgement(now())).toMatchObject({ ...facts, isUnconfirmed: false, nowMs: T0 + 3 * HOUR });
   });
 
-  test('the authenticators of expired keys can be remembered, and are forgotten and overwritten with the ring', () => {
+  test('the authenticators of expired keys can be remembered until another ring begins, and are then overwritten', () => {
     const { view, refresh } = setUp();
     const [key, past] = [newKey(), newKey()];
     refresh(key, past);
@@ -405,7 +405,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => past.authenticator.mac('fact')).toThrow(GONE);
   });
 
-  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and close does so to all (F22, F23)', () => {
+  test('at most 64 expired keys stay: the oldest are overwritten and dropped, and close overwrites and drops all (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));
@@ -461,10 +461,10 @@ describe('readiness', () => {
   });
 });
 
-describe('how long a member continues without the KMS and the store', () => {
+describe('the time for which a member continues without the KMS and the store', () => {
   const at = (seconds: number): Moment => ({ wallMs: T0 + seconds * 1_000, steadyMs: 1_000 + seconds * 1_000 });
 
-  test('nothing is allowed before the KMS and the store have answered once, and the KMS check is reported first', () => {
+  test('a member may neither seal nor unseal before the KMS and the store have answered once; the missing KMS check is reported first', () => {
     const limits = new Limits(policy);
     const nothing = [undefined, undefined, undefined, undefined, false, false, false, false];
     const seen = (): readonly unknown[] => [
@@ -487,7 +487,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(seen()).toEqual([at(0), at(0), at(0), T0 + 3_600_000, true, true, false, false]);
   });
 
-  test('the limits start once both have answered, whichever answered first', () => {
+  test('the limits start once the KMS and the store have both answered, in either order', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
@@ -507,7 +507,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
   });
 
-  test('unsealing continues a token life and twice the skew longer, until either clock passes that limit (F10)', () => {
+  test('unsealing continues for a token lifetime plus twice the skew after sealing stops, until either clock passes that limit (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -518,7 +518,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(limits.mayUnseal({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
   });
 
-  test('three refusals stop sealing, and unsealing S + R later, and one KMS check that passes ends both stops (F10)', () => {
+  test('three refusals stop sealing at once and unsealing after S + R, and one KMS check that passes restores both (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -541,7 +541,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.isRefused(at(60)), limits.isRefused(at(60.001))]).toEqual([true, false]);
   });
 
-  test('ignores throttled, unavailable and corrupt: these failures are not refusals', () => {
+  test('failures of the kinds throttled, unavailable and corrupt do not count as refusals', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -551,7 +551,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.isRefused(at(50)), limits.isStopped, limits.sealBlock(at(50))]).toEqual([false, false, undefined]);
   });
 
-  test('a member is not ready once others may seal with keys unknown to that member: propagation − S', async () => {
+  test('after propagation − S without a read, a member is not ready, because others may seal with keys unknown to it', async () => {
     const { view, clock, now, refresh } = setUp();
     refresh(newKey());
     const prove = (): void => view.limits.kmsCheckPassed(now());

@@ -86,11 +86,11 @@ describe('a rotation that is due', () => {
     ['not made with an unconfirmed clock', { trouble: 'stepped' }, []],
     ['not made by a member that may not seal', { block: 'KMS check too old' }, []],
     ['not made in a ring of 60 keys', { keyCount: 60 }, []],
-    ['not made beside a newer key', { keys: [aged(DUE), aged(0, { id: two.id })] }, []],
-    ['not made beside an entry that waits to be unwrapped', { carried: [entryBy(three, [], { activates: NOW })] }, []],
+    ['not made if there is a newer key', { keys: [aged(DUE), aged(0, { id: two.id })] }, []],
+    ['not made if a newer entry waits to be unwrapped', { carried: [entryBy(three, [], { activates: NOW })] }, []],
     ['made if the newer key is revoked', { keys: [aged(DUE), aged(0, { id: two.id, revoked: true })] }, ['scheduled']],
     [
-      'made if the newer key is of another ring',
+      'made if the newer key belongs to another ring',
       { keys: [aged(DUE), aged(0, { id: two.id, isLeft: true })] },
       ['scheduled'],
     ],
@@ -131,7 +131,7 @@ describe('a rotation that is due', () => {
     expect(done).toEqual([]);
   });
 
-  test('a failed rotation is reported, and repeated after a longer wait each time until none is due', async () => {
+  test('a failed rotation is reported, and retried after a longer wait each time, until no rotation is due', async () => {
     const log = new EventLog();
     log.listen();
     const { rotation, clock, view, check, ended, turn } = setUp();
@@ -173,26 +173,30 @@ describe('a new version of the KMS key', () => {
   test.each<readonly [string, Facts, readonly string[]]>([
     ['leads to a rotation', old, ['key-version']],
     ['leads to a rotation while there is room', { ...old, keyCount: 47 }, ['key-version']],
-    ['leads to none in a ring of 48 keys', { ...old, keyCount: 48 }, []],
-    ['leads to none if a wrap has it', { ...old, wrapped: [version] }, []],
+    ['leads to no rotation in a ring of 48 keys', { ...old, keyCount: 48 }, []],
+    ['leads to no rotation if a wrap already names it', { ...old, wrapped: [version] }, []],
     [
-      'leads to one if another service has a version of that name',
+      'leads to a rotation if another service has a version of that name',
       { ...old, wrapped: [{ ...version, provider: 'other' }] },
       ['key-version'],
     ],
-    ['leads to one if its service has another', { ...old, wrapped: [{ ...version, keyId: 'v1' }] }, ['key-version']],
-    ['leads to none for a key that is younger than an hour', { ...old, keys: [aged(0), ...old.keys] }, []],
     [
-      'leads to none beside a younger entry that waits',
+      'leads to a rotation if the wrap of its service names another version',
+      { ...old, wrapped: [{ ...version, keyId: 'v1' }] },
+      ['key-version'],
+    ],
+    ['leads to no rotation for a key that is younger than an hour', { ...old, keys: [aged(0), ...old.keys] }, []],
+    [
+      'leads to no rotation if a younger entry waits to be unwrapped',
       { ...old, carried: [entryBy(three, [], { created: NOW, activates: 0 })] },
       [],
     ],
     [
-      'leads to one beside a younger key of another ring',
+      'leads to a rotation if the younger key belongs to another ring',
       { ...old, keys: [...old.keys, aged(0, { id: two.id, isLeft: true })] },
       ['key-version'],
     ],
-    ['leads to none if it is not found', { keys: old.keys }, []],
+    ['leads to no rotation if it is not found', { keys: old.keys }, []],
   ])('a new version %s', async (_, facts, published) => {
     const log = new EventLog();
     log.listen();
@@ -219,7 +223,7 @@ describe('a new version of the KMS key', () => {
 
   test.each<readonly [string, Facts]>([
     ['by a reader', { role: 'reader' }],
-    ['if the policy says never', { versionEverySeconds: 0 }],
+    ['if the policy disables that', { versionEverySeconds: 0 }],
   ])('the KMS is not asked for its key version %s', async (_, facts) => {
     const { rotation, clock, newVersion } = setUp(facts);
     for (let i = 0; i < 3; i++) {
@@ -229,7 +233,7 @@ describe('a new version of the KMS key', () => {
     expect(newVersion).not.toHaveBeenCalled();
   });
 
-  test('a failure of the KMS is ignored, as the call has reported it, and any other error is thrown', async () => {
+  test('a failure of the KMS is ignored, because the call has already reported it, but any other error is thrown', async () => {
     const { rotation, clock, newVersion } = setUp();
     await rotation.lookForNewVersion();
     for (const error of [failed, new RangeError('random')]) {

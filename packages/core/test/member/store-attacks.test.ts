@@ -108,7 +108,7 @@ describe('an attacker who can write to the store and has stolen the data keys of
 });
 
 describe('rings that share a KMS key (F25)', () => {
-  test('rings that share a KMS key do not unwrap each other’s keys, because the name is bound into every wrap', async () => {
+  test('rings that share a KMS key do not unwrap each other’s keys, because the name of the ring is bound into every wrap', async () => {
     const keyWrapper = fleet.kms.connect();
     await fleet.start({ keyWrapper, ringName: 'payments' });
     const [entry] = (await stored('payments')).entries;
@@ -121,7 +121,7 @@ describe('rings that share a KMS key (F25)', () => {
     }
   });
 
-  test('a ring does not accept a renamed document of another, not even from an attacker who has the keys', async () => {
+  test('a ring does not accept a renamed document of another ring, even from an attacker who has the keys', async () => {
     const a = await robbed();
     const before = await stored();
     const other = new Thief('orders');

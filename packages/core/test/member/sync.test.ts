@@ -147,7 +147,7 @@ describe('a read of the ring', () => {
     expect(sync.wasAnswered).toBe(true);
   });
 
-  test('a read of a store that does not answer learns nothing', async () => {
+  test('a member learns nothing from a store that does not answer', async () => {
     const { sync, read, consider } = setUp();
     await read(documentWith(root));
     expect(await read(new RingStoreError('denied', 'x'))).toBe('denied');
@@ -191,7 +191,7 @@ describe('a read of the ring', () => {
     expect(judged.mock.calls.length).toBeGreaterThan(times);
   });
 
-  test('a read before a write fails because of the store only, not of the KMS', async () => {
+  test('a read before a write fails only because of the store, not because of the KMS', async () => {
     const { sync, read } = setUp({ failing: { 2: 'throttled' } });
     expect(await read(documentWith(root, entry(2, [1])))).toBe('throttled');
     await sync.readToWrite(BACKGROUND);
@@ -207,21 +207,21 @@ describe('the entries that a read unwraps', () => {
 
   test.each<readonly [string, readonly RingEntry[], SyncOptions, readonly number[], readonly (readonly number[])[]]>([
     [
-      'four at once, newest first',
+      'entries are unwrapped four at a time, newest first',
       heirs(2, 3, 4, 5, 6, 7),
       BACKGROUND,
       [7, 6, 5, 4, 3, 2],
       [[1, 2, 3, 4, 5, 6, 7], [], []],
     ],
     [
-      'those marked as revoked last',
+      'entries that are marked as revoked are unwrapped last',
       [...heirs(2, 3), entry(8, [1], revoked)],
       BACKGROUND,
       [3, 2, 8],
       [[1, 2, 3, 8], [], []],
     ],
     [
-      'after a notification, only those that are active',
+      'after a notification, only active entries are unwrapped',
       [entry(2, [1], future), entry(3, [1], { activates: NOW })],
       { ...BACKGROUND, deferUnwraps: true },
       [3],
@@ -236,10 +236,15 @@ describe('the entries that a read unwraps', () => {
   });
 
   test.each<readonly [string, SyncOptions, readonly number[], readonly (readonly number[])[]]>([
-    ['a timer tries those again after the new ones', BACKGROUND, [4, 3, 2], [[1, 2, 3, 4], [], []]],
-    ['a token tries only new ones', { ...BACKGROUND, forToken: true }, [4], [[1, 4], [2], [3]]],
-    ['a notification tries only new ones', { ...BACKGROUND, deferUnwraps: true }, [4], [[1, 4], [2], [3]]],
-  ])('of entries that failed before, %s', async (_, options, expected, snapshot) => {
+    ['a timer causes another attempt at them after the new ones', BACKGROUND, [4, 3, 2], [[1, 2, 3, 4], [], []]],
+    ['a token causes attempts at new entries only', { ...BACKGROUND, forToken: true }, [4], [[1, 4], [2], [3]]],
+    [
+      'a notification causes attempts at new entries only',
+      { ...BACKGROUND, deferUnwraps: true },
+      [4],
+      [[1, 4], [2], [3]],
+    ],
+  ])('if entries failed before, %s', async (_, options, expected, snapshot) => {
     const active = (n: number) => entry(n, [1], { activates: NOW });
     const { read, calls, failing, numbers } = setUp({ failing: { 2: 'throttled', 3: 'corrupt' } });
     expect(await read(documentWith(root, active(2), active(3)))).toBe('throttled');

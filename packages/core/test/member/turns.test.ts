@@ -57,7 +57,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['asked 1', 'asked 2', 'background 1', 'background 2']);
   });
 
-  test('a task waits for the running task to end, whatever the kind of either', async () => {
+  test('a task waits for the running task to end, whatever the kinds of the two tasks', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const long = held(log, 'background');

@@ -92,30 +92,48 @@ const unused = (count: number): RingKey[] =>
 describe('the key that a ring needs', () => {
   // An emergency key waits 660 s; a member reads the ring within 360 s.
   test.each<readonly [string, readonly RingKey[], readonly RingEntry[], string | undefined, string | undefined]>([
-    ['one at once if there is no key', [], [], undefined, 'initial'],
-    ['one at once if the last key ends now', [sealing(-1, 0)], [], undefined, 'initial'],
-    ['one at once, whatever the clock shows', [sealing(-1, 0)], [], 'stepped', 'initial'],
-    ['one at once if an emergency key would come too late', [sealing(-1, 660_000)], [], undefined, 'initial'],
+    ['a key at once if it has none', [], [], undefined, 'initial'],
+    ['a key at once if the last key ends now', [sealing(-1, 0)], [], undefined, 'initial'],
+    ['a key at once, whatever the clock shows', [sealing(-1, 0)], [], 'stepped', 'initial'],
+    ['a key at once if an emergency key would come too late', [sealing(-1, 660_000)], [], undefined, 'initial'],
     ['an emergency key if that comes in time', [sealing(-1, 660_001)], [], undefined, 'emergency'],
     ['an emergency key while the last one has to be read', [sealing(-1, 1_020_000)], [], undefined, 'emergency'],
-    ['none if the last one ends later', [sealing(-1, 1_020_001)], [], undefined, undefined],
-    ['none while the clock is unconfirmed', [sealing(-1, 700_000)], [], 'stepped', undefined],
-    ['none if the next key seals in time', [sealing(-1, 700_000), laterKey(700_000, 9e6)], [], undefined, undefined],
+    ['no key if the last one ends later', [sealing(-1, 1_020_001)], [], undefined, undefined],
+    ['no key while the clock is unconfirmed', [sealing(-1, 700_000)], [], 'stepped', undefined],
+    ['no key if the next key seals in time', [sealing(-1, 700_000), laterKey(700_000, 9e6)], [], undefined, undefined],
     ['an emergency key in a gap', [sealing(-1, 700_000), laterKey(700_001, 9e6)], [], undefined, 'emergency'],
     [
-      'none if a key that waits to be unwrapped comes first',
+      'no key if an entry that waits to be unwrapped comes first',
       [laterKey(700_000, 9e6)],
       [waiting(0, -1, 700_000)],
       undefined,
       undefined,
     ],
-    ['none if such a key is new enough', [], [waiting(659_999, -1, 9e6)], undefined, undefined],
-    ['one at once if such a key is older', [], [waiting(660_000, -1, 9e6)], undefined, 'initial'],
-    ['one at once if the only key is revoked', [sealing(-1, 9e6, { revoked: true })], [], undefined, 'initial'],
-    ['one at once if the only key is not held', [sealing(-1, 9e6, { held: undefined })], [], undefined, 'initial'],
-    ['one at once if the only key is of another ring', [sealing(-1, 9e6, { isLeft: true })], [], undefined, 'initial'],
-    ['an emergency key as the 48th', [sealing(-1, 700_000), ...unused(46)], [], undefined, 'emergency'],
-    ['none as the 49th', [sealing(-1, 700_000), ...unused(47)], [], undefined, undefined],
+    [
+      'no key if an entry that waits to be unwrapped is new enough',
+      [],
+      [waiting(659_999, -1, 9e6)],
+      undefined,
+      undefined,
+    ],
+    [
+      'a key at once if an entry that waits to be unwrapped is older',
+      [],
+      [waiting(660_000, -1, 9e6)],
+      undefined,
+      'initial',
+    ],
+    ['a key at once if the only key is revoked', [sealing(-1, 9e6, { revoked: true })], [], undefined, 'initial'],
+    ['a key at once if the only key is not held', [sealing(-1, 9e6, { held: undefined })], [], undefined, 'initial'],
+    [
+      'a key at once if the only key belongs to another ring',
+      [sealing(-1, 9e6, { isLeft: true })],
+      [],
+      undefined,
+      'initial',
+    ],
+    ['an emergency key as its 48th', [sealing(-1, 700_000), ...unused(46)], [], undefined, 'emergency'],
+    ['no 49th key', [sealing(-1, 700_000), ...unused(47)], [], undefined, undefined],
   ])('the ring needs %s', (_, keys, carried, trouble, expected) => {
     const { writer } = setUp({ known: createSnapshot(keys, carried), ...(trouble !== undefined && { trouble }) });
     expect(writer.neededKey).toBe(expected);
@@ -175,7 +193,7 @@ describe('a new key', () => {
     ['now', [], [], [], NOW],
     ['after the newest known key', [{ ...ownKey(one), created: NOW + 5_000 }], [], [], NOW + 6_000],
     ['after the newest expired key', [], [{ ...one, created: NOW + 5_000 }], [], NOW + 6_000],
-    ['not in the future of an entry that was only carried', [], [], [waiting(-9e6, 1, 2)], NOW + 1_000],
+    ['no later than a second from now, whatever a carried entry claims', [], [], [waiting(-9e6, 1, 2)], NOW + 1_000],
   ] as const)('a new key is created %s', async (_, keys, past, carried, created) => {
     const { writer, create } = setUp({ known: createSnapshot(keys, carried), past: signersWith(...past) });
     await writer.make('initial');
@@ -313,8 +331,8 @@ describe('a claim', () => {
 
   test.each([
     ['is added to the document that was read', documentWith(first, second), [one.id, two.id]],
-    ['is added to what the member knows, if the document lacks that', documentWith(second), [one.id]],
-    ['is added to what the member knows, if there is no document', undefined, [one.id]],
+    ['is added to the known facts if the document lacks them', documentWith(second), [one.id]],
+    ['is added to the known facts if there is no document', undefined, [one.id]],
   ])('a claim %s', async (_, latest, ids) => {
     const { writer, documents } = setUp({ known, ...(latest && { latest }) });
     await writer.claim('claim');

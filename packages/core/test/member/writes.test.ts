@@ -76,7 +76,7 @@ describe('a ring of many live keys (F23)', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('a full ring accepts a revocation without a successor until members have read earlier ones', async () => {
+  test('a full ring accepts a revocation without a successor until members have read earlier revocations', async () => {
     for (let i = 0; i < 17; i++) await member.codec.revoke(member.codec.health().sealingKey ?? '');
     const { entries } = await stored();
     expect(entries).toHaveLength(64);
@@ -249,7 +249,7 @@ describe('a requested rotation that loses the race to another one (F8)', () => {
   }
 
   test.each([0, 200, 300])(
-    'a rotation that lost the race is satisfied by that of a member whose clock is %d s ahead',
+    'a rotation that lost the race is satisfied by the rotation of a member whose clock is %d s ahead',
     async (seconds) => {
       const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
       const member = await overtaken(() => other.codec.rotate());

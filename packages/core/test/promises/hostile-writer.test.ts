@@ -58,7 +58,7 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
 }
 
 describe('a document whose keys have all expired (F39)', () => {
-  test('a document whose keys have all expired does not create a second ring beside the ring of running members', async () => {
+  test('a document whose keys have all expired does not lead to a second ring beside the ring of running members', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -98,7 +98,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing([...members, late]);
   });
 
-  test('expired keys that the KMS does not unwrap at first lead to a ring that is linked to them, or to none', async () => {
+  test('expired keys that the KMS does not unwrap at first lead either to a ring that is linked to them or to no ring', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -124,7 +124,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing([member, late]);
   });
 
-  test('a document whose keys have all expired is overwritten by running members, which read nothing from the document', async () => {
+  test('a document whose keys have all expired is overwritten by running members, which learn nothing from it', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -320,7 +320,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     expect(open(member, token)).toBe(UNKNOWN);
   }
 
-  test('a member whose keys are all revoked during an outage of its KMS adopts no ring of an attacker who may wrap', async () => {
+  test('a member whose keys are all revoked during an outage of its KMS does not adopt the ring of an attacker who may wrap', async () => {
     const { a, b, token } = await stranded();
     const honest = (await fleet.store.document()) ?? '';
     const now = fleet.clock.wallMs();
@@ -346,7 +346,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('a member that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
+  test('a member that has known its ring for longer than storeOutage does not switch to a ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(7 * HOUR);
     const token = seal(a);
@@ -361,7 +361,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('a member that started recently in an old ring switches to no ring that claims to be older', async () => {
+  test('a member that started recently in an old ring does not switch to a ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(9 * HOUR);
     await a.codec.revoke(a.codec.health().sealingKey ?? '');
@@ -381,7 +381,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, late]);
   });
 
-  test('a member whose keys are all revoked forgets no revocation because of an older document', async () => {
+  test('a member whose keys are all revoked does not forget a revocation because of an older document', async () => {
     const { a, b, before, token } = await stranded();
     a.ring.cut = true;
     await fleet.store.put(before);
@@ -418,7 +418,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('a reader whose keys are all revoked adopts no foreign ring', async () => {
+  test('a reader whose keys are all revoked does not adopt a foreign ring', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const token = seal(a);
@@ -478,7 +478,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     return a.codec.health().keys.some(({ id }) => theirs.has(id));
   }
 
-  test('an attacker gains nothing from a revoked key that the server unwraps with the attacker’s key', async () => {
+  test('an attacker gains nothing from a revoked key that the server unwraps together with the attacker’s key', async () => {
     const a = await fleet.start();
     const first = (await ring()).entries[0] as RingEntry;
     await a.codec.revoke(first.id);
@@ -700,7 +700,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
     expect(open(late, seal(a))).toBe('state');
   });
 
-  test('a new key whose wraps were replaced is held as soon as the right ones are back', async () => {
+  test('a new key whose wraps were replaced is held as soon as the right wraps are back', async () => {
     const [a, b] = [await fleet.start(), await fleet.start({ ring: fleet.store.connectUnwatched() })];
     a.ring.cut = false;
     await a.codec.rotate({ emergency: true });
@@ -717,7 +717,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
   });
 
   for (const which of ['newest', 'older', 'revoked'] as const) {
-    test(`a thief of the ${which} key cannot make a member that started from their documents write invalid ones`, async () => {
+    test(`a thief of the ${which} key cannot make a member that started from the thief’s documents write invalid documents`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys[which]);
       const before = writtenLast();
@@ -758,7 +758,7 @@ describe('a document that only some servers would understand (F38)', () => {
   };
 
   for (const [title, change] of Object.entries(changes)) {
-    test(`a document with ${title} is invalid for every server: starts refuse it, and members overwrite it`, async () => {
+    test(`every server treats a document with ${title} as invalid: starting servers refuse it, and members overwrite it`, async () => {
       const a = await fleet.start();
       const reader = await fleet.start({ role: 'reader' });
       const before = (await fleet.store.document()) ?? '';

@@ -56,7 +56,7 @@ async function workFor(hours: number): Promise<void> {
 }
 
 describe('a ring that was filled by rotations (F43)', () => {
-  test('a ring that several members filled refuses no revocation, although each counts only the keys it knows', async () => {
+  test('a ring that several members filled does not refuse a revocation, although each member counts only the keys that it knows', async () => {
     const [a, b] = members as [Member, Member];
     await filled(a);
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + HOUR * 1_000));
@@ -79,7 +79,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(b.codec.health().canSeal).toBe(true);
   });
 
-  test('a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
+  test('a ring filled by rotations does not refuse a revocation, and its members seal without a break for days', async () => {
     const [a, b] = members as [Member, Member];
     expect(await filled(a)).toBe(47);
     expect(a.codec.health()).toMatchObject({ status: 'degraded', ready: true, problems: [{ kind: 'nearly-full' }] });

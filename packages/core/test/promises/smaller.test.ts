@@ -100,7 +100,7 @@ describe('readiness', () => {
   }
 
   for (const emergency of [true, false]) {
-    test(`a member that lacks the newest active key is not ready, and health shows that: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
+    test(`a member that lacks the newest active key, ${emergency ? 'an emergency' : 'a planned'} key, is not ready, and health shows that`, async () => {
       const a = await fleet.start();
       const { eye, keyWrapper } = blind();
       const b = await fleet.start({ keyWrapper });

@@ -91,7 +91,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     }
   }
 
-  test('a clock that was eight hours ahead for two seconds refuses no valid token when it is right again', async () => {
+  test('a server whose clock was eight hours ahead for two seconds refuses no valid token once the clock is right again', async () => {
     const wrong = await start();
     const a = await start();
     // The key of these has less than eight hours left.
@@ -124,7 +124,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
   });
 
   for (const isDated of [true, false]) {
-    test(`a machine that starts with a clock days ahead creates no ring that the others cannot follow, ${isDated ? 'with' : 'without'} dates`, async () => {
+    test(`the others keep their ring when a machine starts with its clock days ahead, ${isDated ? 'with' : 'without'} dates from a service`, async () => {
       if (isDated) fleet.store.date = () => new Date(fleet.clock.wallMs());
       const a = await start();
       const token = seal(a);
@@ -156,7 +156,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     });
   }
 
-  test('a server that starts twenty hours ahead drops and publishes no key once a date reveals the error', async () => {
+  test('a server that starts twenty hours ahead neither drops nor publishes a key once a date reveals the error', async () => {
     const a = await start();
     await fleet.clock.advance(6 * HOUR);
     // By its clock the successor is overdue, and eight hours later the key has expired.
@@ -198,7 +198,7 @@ describe('a server whose clock steps after the end of a revoked key', () => {
   });
 });
 
-describe('a server that started with its clock ten hours ahead, by which an older key has expired', () => {
+describe('a server that started with its clock ten hours ahead, so that an older key seems to have expired', () => {
   /** The two live keys of a ring, the older first; and such a server, corrected by a date. No other member runs. */
   async function alone() {
     const a = await start();
@@ -213,8 +213,8 @@ describe('a server that started with its clock ten hours ahead, by which an olde
   }
 
   for (const isKmsAway of [false, true]) {
-    const title = isKmsAway ? ', and cannot unwrap it' : '';
-    test(`a server that started ten hours ahead leaves the expired key unchanged when revoking another${title}`, async () => {
+    const title = isKmsAway ? ', even if the expired key cannot be unwrapped' : '';
+    test(`a server that started ten hours ahead leaves the expired key unchanged when revoking another key${title}`, async () => {
       const { wrong, older, newer } = await alone();
       wrong.keyWrapper.cut = isKmsAway;
       const revoking = wrong.codec.revoke(newer);
@@ -230,7 +230,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     });
   }
 
-  test('a server that started ten hours ahead revokes the expired key too when revoking all', async () => {
+  test('a server that started ten hours ahead also revokes the expired key when revoking all keys', async () => {
     const { wrong, older, newer } = await alone();
     await wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
     expect((await entries()).map(({ id, revoked }) => [id, revoked !== undefined])).toEqual([
@@ -239,7 +239,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     ]);
   });
 
-  test('a server that started ten hours ahead reports a failure when revoking all if the expired key cannot be unwrapped', async () => {
+  test('a server that started ten hours ahead reports a failure when revoking all keys if the expired key cannot be unwrapped', async () => {
     const { wrong, older } = await alone();
     wrong.keyWrapper.cut = true;
     const revoking = Promise.allSettled([wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()))]);
@@ -273,7 +273,7 @@ describe('a publisher that was delayed (F41)', () => {
   }
 
   for (const isEmergency of [false, true]) {
-    test(`a publisher that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
+    test(`a publisher that was stopped for longer than the propagation publishes no ${isEmergency ? 'emergency' : 'planned'} key`, async () => {
       const gate = { wait: Promise.resolve(), open: (): void => undefined };
       const inner = fleet.kms.connect();
       const frozen = await start({
@@ -331,7 +331,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`a publisher that was stopped during its write does not seal before all have the key: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
+    test(`a publisher that was stopped during its write does not seal with the key before all members have it: ${isAnswered ? 'the answer is waiting when it continues' : 'no answer ever arrives'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -357,7 +357,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('a publisher that was stopped counts an answer of the store from the time of the request, not of the resume', async () => {
+  test('a publisher that was stopped dates an answer of the store by the time of the request, not by the time at which it resumed', async () => {
     const gate = { answer: Promise.resolve(), open: (): void => undefined };
     const inner = fleet.store.connectUnwatched();
     const late = await start({
@@ -437,7 +437,7 @@ describe('a publisher that was delayed (F41)', () => {
 describe('one service with a wrong date (F42)', () => {
   for (const service of ['kms', 'store'] as const) {
     for (const hours of [3, -3]) {
-      test(`a ${service} whose date is ${hours} hours off stops no server and blocks nothing if the other's date agrees`, async () => {
+      test(`a ${service} whose date is wrong by ${hours} hours stops no server and blocks nothing if the date of the other service agrees`, async () => {
         let off = 0;
         const wrong = (): Date => new Date(fleet.clock.wallMs() + off * 1_000);
         const right = (): Date => new Date(fleet.clock.wallMs());

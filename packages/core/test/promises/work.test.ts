@@ -67,7 +67,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     }
   });
 
-  test('an attacker’s notifications do not prevent a member from making its KMS check when that is due', async () => {
+  test('an attacker’s notifications do not prevent a member from making its KMS check when the check is due', async () => {
     await notified(100, 4_000, async (members, second) => {
       if (second % 100 > 0) return;
       for (const { codec } of members) {
@@ -150,14 +150,14 @@ describe('forged tokens (F46)', () => {
     hangs: { clouds: 1, begin: (services) => void (first(services).hanging = true) },
     refuses: { clouds: 1, begin: all('denied') },
     'has the key disabled': { clouds: 1, begin: all('disabled') },
-    'throttles, and a new key is there': {
+    'throttles, and a new key has appeared': {
       clouds: 1,
       begin: async (services) => {
         await services.other.codec.rotate();
         await all('throttled')(services);
       },
     },
-    'refuses a new key alone': {
+    'refuses only a new key': {
       clouds: 1,
       begin: async (services) => {
         await services.other.codec.rotate();
@@ -174,19 +174,19 @@ describe('forged tokens (F46)', () => {
       },
     },
     'works, and the store is down': { clouds: 1, begin: ({ fleet }) => void (fleet.store.down = true) },
-    'is two clouds, of which one is down': {
+    'consists of two clouds, one of which is down': {
       clouds: 2,
       begin: (services) => void (second(services).failing = 'unavailable'),
     },
-    'is two clouds, of which one refuses': {
+    'consists of two clouds, one of which refuses': {
       clouds: 2,
       begin: (services) => void (second(services).failing = 'denied'),
     },
-    'is two clouds, of which one was down when the key was made': {
+    'consists of two clouds, one of which was down when the key was made': {
       clouds: 2,
       before: (services) => void (second(services).failing = 'unavailable'),
     },
-    'is two clouds, and both are down': { clouds: 2, begin: all('unavailable') },
+    'consists of two clouds, and both are down': { clouds: 2, begin: all('unavailable') },
   };
 
   /** The calls of one member in 40 minutes, with this many tokens in each second. */

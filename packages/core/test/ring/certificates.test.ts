@@ -33,7 +33,7 @@ const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
 const stranger = testKey(99);
 
 describe('a newer key', () => {
-  test('the newer of two keys is the one created later, or of keys created at once, the one of greater id', () => {
+  test('the newer of two keys is the one created later or, if both were created at once, the one with the greater id', () => {
     expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
     expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
     expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
@@ -179,7 +179,7 @@ describe('the MAC of a wrap', () => {
 });
 
 describe('the certified ancestors of a key', () => {
-  test('the certified ancestors of a key are valid only under that key, and only for exactly their ids', () => {
+  test('the certified ancestors of a key are valid only under that key, and only with exactly the certified ids', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
     expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
     expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);

@@ -41,7 +41,7 @@ import {
   written,
 } from '../support/known-keys.ts';
 
-test('keeps a wrap beside one that differs only in its signature or its MAC', () => {
+test('two wraps that differ only in their signature or their MAC are different facts', () => {
   const signed = wrapBy(two, { signature: Buffer.from([1]) });
   const facts = [signed, wrapBy(two, { signature: Buffer.from([2]) }), wrapBy(two), { ...signed, mac: junkMac }];
   for (const fact of facts)
@@ -69,7 +69,7 @@ describe('the revocation of a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
-  test('known and carried keys can each be revoked once, but not a key that is already revoked or belongs to a ring that was left', () => {
+  test('known and carried keys can be revoked, but not keys that are already revoked or that belong to a ring that the member left', () => {
     const [left, gone, held] = known.keys.map((key, i) => ({
       ...key,
       isLeft: i === 0,
@@ -364,9 +364,9 @@ describe('writing a document', () => {
   });
 
   test.each<readonly [string, fc.Arbitrary<RingDocument>, number]>([
-    ['after each has read what only it has', honest, 6],
-    ['after an attacker gave each of them another document', spoilt, 8],
-    ['after an attacker who has the data keys did so', stolen, 8],
+    ['after each has read documents that the others have not', honest, 6],
+    ['after an attacker gave each of them a different document', spoilt, 8],
+    ['after an attacker who has the data keys gave each of them a different document', stolen, 8],
   ])('members do not overwrite each other endlessly, %s', (_, documents, atMost) => {
     const of = fc.array(documents, { maxLength: 3 });
     fc.assert(

@@ -169,7 +169,7 @@ describe('a key of which only the revocation is known', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('the revocation of a key never unwrapped gets no further certificate, which would not authenticate the key’s times (F36)', () => {
+  test('the revocation of a key that was never unwrapped gets no further certificate, because that would not authenticate the key’s times (F36)', () => {
     // Made after the stolen key that certifies it, under times that claim it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
@@ -311,7 +311,7 @@ describe('a known key', () => {
     expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('a key that was revoked without its own certificate adopts a record that has one', () => {
+  test('a key that was revoked without its own certificate adopts a record that has that certificate', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
     const better = revocationBy(one.id, [one], T0 + 5_000);
     const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
@@ -364,7 +364,7 @@ describe('a lineage', () => {
   const keysOf = (...entries: readonly (readonly [TestKey, RingEntry])[]) =>
     entries.map(([key, entry]) => ({ entry, signer: signerOf(key) }));
 
-  test('a lineage is a group of keys each vouched for by another, in any order', () => {
+  test('a lineage is a group of keys that are linked by vouchers, whatever the order of the keys', () => {
     const keys = keysOf([one, first], [two, second], [three, entryBy(three, [two])]);
     expect(lineagesOf(RING, keys)).toEqual([[three.id, two.id, one.id]]);
     expect(lineagesOf(RING, keys.toReversed())).toEqual([[three.id, two.id, one.id]]);
@@ -389,7 +389,7 @@ describe('a lineage', () => {
     expect(groups).toHaveLength(2);
   });
 
-  test('lineages are joined by a link that comes last', () => {
+  test('a key that links two lineages joins them, even if it comes last', () => {
     const link = entryBy(newestKey, [two, four]);
     const keys = keysOf(
       [one, first],

@@ -133,7 +133,7 @@ const document: fc.Arbitrary<RingDocument> = fc.record({
 });
 
 describe('a ring document', () => {
-  test('a ring document is one line of ASCII, and is parsed to exactly what was encoded', () => {
+  test('a ring document is one line of ASCII, and parsing it returns exactly the encoded document', () => {
     fc.assert(
       fc.property(document, (given) => {
         const text = encodeDocument(given);
@@ -279,7 +279,7 @@ describe('a document that a member must refuse', () => {
     expect(() => parseEdited(other)).toThrow('corrupt: an unknown member');
   });
 
-  test('a document with a member __proto__ is refused, at every level', () => {
+  test('a document with a member __proto__ at any level is refused', () => {
     const text = edited(() => undefined);
     for (const at of [...text.matchAll(/\{(?=")/g)].map(({ index }) => index + 1)) {
       const polluted = `${text.slice(0, at)}"__proto__":{"polluted":true},${text.slice(at)}`;
@@ -383,7 +383,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('a document without keys is refused', () => {
+  test('a document without a list of keys is refused', () => {
     for (const keys of [undefined, null, {}, 'x', 0]) {
       const parse = () => parseEdited((each) => void (each['keys'] = keys));
       expect(parse).toThrow('corrupt: keys is not an array');
@@ -546,7 +546,7 @@ describe('a document that a member must refuse', () => {
     expect(wrapped(0)).toThrow('corrupt: wraps');
   });
 
-  test('a document with wraps that are not wraps is refused', () => {
+  test('a document with malformed wraps is refused', () => {
     for (const wraps of [undefined, null, {}, 'x', [null], [[]], ['x'], [5], [{}]]) {
       expect(() => parseEdited((_, key) => void (key['wraps'] = wraps))).toThrow(refused('corrupt'));
     }
@@ -633,7 +633,7 @@ describe('a written document', () => {
   const id = JSON.stringify(idOf(1));
   const mac32 = (n: number): string => JSON.stringify(macOf(n).toString('base64url'));
 
-  test('a written document has the format of the documentation, character for character (F27)', () => {
+  test('a written document has the documented format, character for character (F27)', () => {
     const wraps = [
       wrapOf({ keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]), signature: Buffer.from([1, 2, 3]) }),
       wrapOf({ keyId: 'é', wrapped: Buffer.from([0]) }),

@@ -25,14 +25,14 @@ describe('the times that depend on no other time', () => {
   });
 });
 
-test('a ring is created once absent for refreshEvery plus backoffCap, but at once in memory and on request', () => {
+test('a ring is created after an absence of refreshEvery plus backoffCap, but at once in memory or on request', () => {
   const createAfter = (storeKind: string, createNow: boolean) =>
     resolvePolicy({ refreshEverySeconds: 100, backoffCapSeconds: 30 }, { storeKind, createNow }).createAfterSeconds;
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, false))).toEqual([130, 130, 0]);
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, true))).toEqual([0, 0, 0]);
 });
 
-test('a policy that needs more keys than a ring may have is refused with the times and number of keys (F23)', () => {
+test('a policy that needs more keys than a ring may have is refused with an error that names the times and the number of keys (F23)', () => {
   const day = 86_400;
   expect(() => resolve({ tokenLifetimeSeconds: 60 * day })).toThrow(
     /^policy: tokenLifetimeSeconds \(5184000\) with rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,

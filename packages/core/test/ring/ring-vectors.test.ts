@@ -76,7 +76,7 @@ function entryOf(name: string): RingEntry {
 const textOf = (document: Document): string =>
   document.text ?? (document.textPieces ?? []).map(([piece, count]) => piece.repeat(count)).join('');
 
-test('the file is the output of the generator', () => {
+test('the file of vectors is the output of the generator', () => {
   expect(ringDocumentVectors()).toBe(text);
 });
 

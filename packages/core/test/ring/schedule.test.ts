@@ -45,7 +45,7 @@ describe('the schedule', () => {
     [key.opensUntil - 1, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
     [key.opensUntil, false, false, undefined, 'expired', 'expired', 'expired'],
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
-  ] as const)('a key at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
+  ] as const)('at %i, a key may seal: %s, and unseal: %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
     expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
     // A key past its sealing time is never the active one.
     // oxlint-disable-next-line vitest/no-conditional-expect
@@ -76,7 +76,7 @@ describe('the schedule', () => {
     expect(removableFrom(made, policy)).toBe(opensUntil + 300_000);
   });
 
-  test('a new key is newer than every known one, whatever the clock of its creator shows', () => {
+  test('a new key is newer than every known key, whatever the clock of its creator shows', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('scheduled', 'initial', 'emergency'),
@@ -90,7 +90,7 @@ describe('the schedule', () => {
     );
   });
 
-  test('a planned key is recognized by its times, which leave it the whole propagation time', () => {
+  test('a planned key is recognized by its times, which include the whole propagation time', () => {
     for (const reason of ['scheduled', 'requested'] as const) {
       expect(isPlanned(timesOfNewKey(reason, T0 + 1, policy, T0 + 5_000), policy)).toBe(true);
     }
@@ -99,7 +99,7 @@ describe('the schedule', () => {
     }
   });
 
-  test('a member that has read a planned key waits before it seals with that key: propagation − 2 R − S', () => {
+  test('a member that has read a planned key waits for propagation − 2 R − S before it seals with that key', () => {
     expect(lateWaitMs(policy)).toBe((4_500 - 600 - 300) * 1_000);
   });
 

@@ -19,7 +19,7 @@ const [older, newer] = [ownKey(one), ownKey(two)];
 
 const withKey = (key: RingKey, more: Partial<RingKey>): RingKey => ({ ...key, ...more });
 
-test('a snapshot has at most four entries not yet unwrapped, first those that may be unwrapped later (F23)', () => {
+test('a snapshot keeps at most four entries that are not yet unwrapped, preferring those that may be unwrapped later (F23)', () => {
   const entries = Array.from({ length: 6 }, (_, i) => entryBy(testKey(i + 10), []));
   const keptOf = (carried: number, unreadable: number): readonly (readonly RingEntry[])[] => {
     const snapshot = createSnapshot([], entries.slice(0, carried), entries.slice(-unreadable));
@@ -31,13 +31,13 @@ test('a snapshot has at most four entries not yet unwrapped, first those that ma
 
 describe('the key that seals', () => {
   test.each<readonly [string, readonly RingKey[], string | undefined, string | undefined]>([
-    ['the newest that is active', [older, newer], undefined, two.id],
-    ['one that is held', [older, withKey(newer, { held: undefined })], undefined, one.id],
-    ['one of this ring', [older, withKey(newer, { isLeft: true })], undefined, one.id],
-    ['none, if the last one may no longer seal', [older, withKey(newer, { sealsUntil: NOW })], two.id, undefined],
-    ['the last one, until a late one may', [older, withKey(newer, { sealsFromSteadyMs: 1 })], one.id, one.id],
+    ['the newest active key', [older, newer], undefined, two.id],
+    ['a key that is held', [older, withKey(newer, { held: undefined })], undefined, one.id],
+    ['a key of this ring', [older, withKey(newer, { isLeft: true })], undefined, one.id],
+    ['missing if the last key may no longer seal', [older, withKey(newer, { sealsUntil: NOW })], two.id, undefined],
+    ['the last key until a late key may seal', [older, withKey(newer, { sealsFromSteadyMs: 1 })], one.id, one.id],
     [
-      'the last one that came late, until the next late one may',
+      'the last key, which came late, until the next late key may seal',
       [withKey(older, { sealsFromSteadyMs: 1 }), withKey(newer, { sealsFromSteadyMs: 2 })],
       one.id,
       one.id,
@@ -59,7 +59,7 @@ test.each<readonly [string, boolean, Partial<RingKey>]>([
   ['is not active yet', false, { activates: NOW + 1 }],
   ['no longer seals', false, { sealsUntil: NOW }],
   ['is not held', false, { held: undefined }],
-  ['is of a ring that was left', false, { isLeft: true }],
+  ['belongs to a ring that the member left', false, { isLeft: true }],
 ])('a member whose only key %s holds the newest: %s', (_, expected, more) => {
   const policy = resolvePolicy(undefined, { storeKind: 's3', createNow: false });
   expect(holdsNewest(createSnapshot([withKey(older, more)]), NOW, policy)).toBe(expected);

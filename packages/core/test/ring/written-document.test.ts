@@ -52,34 +52,34 @@ describe('the missing facts of a document', () => {
   const lacksOf = (document: RingDocument, from: RingSnapshot = known, more: Partial<Judgement> = {}): boolean =>
     lacks(document, from, judgementOf(more));
 
-  test('a document with all known facts lacks none', () => {
+  test('a document with all known facts lacks nothing', () => {
     expect(lacksOf(documentWith(first, second))).toBe(false);
     expect(lacksOf(documentWith(second, third, first))).toBe(false);
   });
 
-  test('a document without a known key lacks it until the key has expired', () => {
+  test('a known key that is not in the document counts as missing until it has expired', () => {
     expect(lacksOf(documentWith(first))).toBe(true);
     expect(lacksOf(documentWith())).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil })).toBe(false);
   });
 
-  test('a document with other times of a key lacks the true ones', () => {
+  test('the true times of a key count as missing if the document has other times', () => {
     for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
       expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
-  test('a document without a known voucher, or with an invalid one, lacks it', () => {
+  test('a known voucher counts as missing if the document lacks it or has an invalid one', () => {
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map() }))).toBe(true);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
   });
 
-  test('a document with eight invalid vouchers still lacks a known one', () => {
+  test('a known voucher counts as missing even if the document has eight invalid vouchers', () => {
     const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
   });
 
-  test('a document lacks known vouchers that were replaced by invalid ones', () => {
+  test('known vouchers count as missing if invalid ones replaced them', () => {
     const many = Array.from({ length: 8 }, (_, i) => testKey(20 + i));
     const last = testKey(40);
     const entry = entryBy(last, many);
@@ -94,7 +94,7 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
   });
 
-  test('a document without the ancestors of a key, or with others, lacks them if they are known', () => {
+  test('the known ancestors of a key count as missing if the document has none or others', () => {
     for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
       const document = documentWith(first, { ...second, ancestors });
       expect(lacksOf(document)).toBe(true);
@@ -102,7 +102,7 @@ describe('the missing facts of a document', () => {
     }
   });
 
-  test('a document without a known wrap lacks it only while there is room for it', () => {
+  test('a known wrap that is not in the document counts as missing only while there is room for it', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
     expect(lacksOf(documentWith(first, second), rich)).toBe(true);
@@ -110,12 +110,12 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
   });
 
-  test('a document without a wrap that this member unwrapped lacks it, even if there is no room for it', () => {
+  test('a wrap that this member unwrapped counts as missing even if there is no room for it', () => {
     const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
     expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
   });
 
-  test('a document without a known revocation, or with an invalid one, lacks it', () => {
+  test('a known revocation counts as missing if the document lacks it or has an invalid one', () => {
     const revoked = { ...second, revoked: revocationBy(two.id, [two]) };
     const knows = learn(known, documentWith(first, revoked), judgementOf()).known;
     expect(lacksOf(documentWith(first, revoked), knows)).toBe(false);
@@ -124,14 +124,14 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('a document without a revoked key’s own certificate lacks it, because the newer key may be revoked too', () => {
+  test('a revoked key’s own certificate counts as missing, because the newer key that certifies the revocation may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
     expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
   });
 
-  test('a document without entries that are merely carried lacks nothing', () => {
+  test('entries that are merely carried do not count as missing', () => {
     expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
   });
 
@@ -140,11 +140,11 @@ describe('the missing facts of a document', () => {
     const newer = knowing([two, second], [three, third]);
     const knows = learn(newer, documentWith(revoked, second, third), judgementOf()).known;
 
-    test('a document without an entry of a revoked key lacks nothing, because no member could use that key', () => {
+    test('the entry of a revoked key does not count as missing, because no member could use that key', () => {
       expect(lacksOf(documentWith(second, third), knows)).toBe(false);
     });
 
-    test('a document lacks the revocation of a key if the revocation is missing or has no valid certificate', () => {
+    test('the revocation of a key counts as missing if the entry has none, or one without a valid certificate', () => {
       expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
       expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
       for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
@@ -152,7 +152,7 @@ describe('the missing facts of a document', () => {
       }
     });
 
-    test('a key whose revocation lost its only certifier is unwrapped, after which the document lacks the key’s own certificate', () => {
+    test('a key whose revocation lost its only certifier is unwrapped, and its own certificate then counts as missing', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -173,7 +173,7 @@ describe('the missing facts of a document', () => {
 describe('a written document', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('a written document has all known facts, and else only certificates and vouchers that others may check', () => {
+  test('a written document has all known facts, and otherwise only certificates and vouchers that others may check', () => {
     const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
     const read = documentWith(
       first,
@@ -197,7 +197,7 @@ describe('a written document', () => {
     expect(kept).toEqual([claims[0], undefined]);
   });
 
-  test('a written document has carried entries, but neither expired keys nor keys of a ring that was left', () => {
+  test('a written document has carried entries, but neither expired keys nor keys of a ring that the member left', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -225,7 +225,7 @@ describe('a written document', () => {
     expect(entries[2]).toEqual({ ...third, ancestors: undefined, revoked: revocation });
   });
 
-  test('an entry whose ancestors are not known keeps those that it has', () => {
+  test('an entry keeps its ancestors if this member does not know them', () => {
     const nameless = createSnapshot([{ ...keyOf(known, two), ancestors: undefined }]);
     expect(written(nameless, documentWith(second)).entries[0]?.ancestors).toEqual(second.ancestors);
   });
@@ -263,8 +263,8 @@ describe('a written document', () => {
         T0 + HOUR,
         [two],
       ],
-      ['replaces one that no known key certifies', unknown, record(T0, two), record(T0 + HOUR, stranger), T0, [two]],
-      ['gains others of the same time', unknown, record(T0, two), record(T0, stranger), T0, [two, stranger]],
+      ['replaces an uncertified record', unknown, record(T0, two), record(T0 + HOUR, stranger), T0, [two]],
+      ['gains certificates of the same time', unknown, record(T0, two), record(T0, stranger), T0, [two, stranger]],
     ])('the record of a revocation %s', (_, key, revocation, read, at, by) => {
       const from = createSnapshot([{ ...key, revocation, revoked: true }, keyOf(known, two)]);
       const [entry] = written(from, documentWith({ ...first, revoked: read })).entries;

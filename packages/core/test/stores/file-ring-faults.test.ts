@@ -181,7 +181,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
     ['EROFS', 'read-only'],
     ['EIO', 'unavailable'],
     ['ENOSPC', 'unavailable'],
-  ])('the error of a failed step has a kind and names no path: %s is %s (F21)', async (code, kind) => {
+  ])('the error %s of a failed step has the kind %s and names no path (F21)', async (code, kind) => {
     const revision = await write('x', undefined);
     fail(code, (call, of) => call === 'open' && of.includes('.tmp-'));
     const failure: unknown = await write('y', revision).catch((error: unknown) => error);
@@ -191,7 +191,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
     await expect(fileRing(path).read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('an error that hides whether the ring exists is never taken for absence (F9)', async () => {
+  test('an error that hides whether the ring exists is never mistaken for absence (F9)', async () => {
     for (const [code, kind] of [
       ['EACCES', 'denied'],
       ['EIO', 'unavailable'],
@@ -215,7 +215,7 @@ describe('a write to the file ring in which one step fails (F32)', () => {
   test.each([
     [4_999, 'y'],
     [5_000, 'x'],
-  ])('a write that held the lock for %d ms by the wall clock leaves %s', async (heldMs, stands) => {
+  ])('a write that held the lock for %d ms by the wall clock leaves the document %s', async (heldMs, stands) => {
     const revision = await write('x', undefined);
     let nowMs = Date.now();
     vi.spyOn(Date, 'now').mockImplementation(() => nowMs);
@@ -274,7 +274,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     };
   };
 
-  test('a lock file’s name has the start time of its process, and only the owner can enter the directory', async () => {
+  test('a lock file’s name contains the start time of its process, and only the owner can enter the directory', async () => {
     const left = await leave();
     const start = readFileSync('/proc/self/stat', 'latin1')
       .replace(/^.*\) /, '')
@@ -285,9 +285,9 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
 
   test.each([
     ['another PID namespace', /^\/proc\/self\/ns\/pid$/, 'pid:[1]'],
-    ['before the machine was started again', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
+    ['before the last boot of the machine', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
   ])(
-    'the process id of a lock holder of %s is ignored, and the holder is dead once its file is old',
+    'the process id of a lock holder from %s is ignored, and the holder is dead once its file is old',
     async (_, of, what) => {
       answer(of, what);
       const left = await leave();
@@ -300,7 +300,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
 
   test.each([
     ['whose facts are hidden (hidepid)', systemError('EACCES')],
-    ['whose facts cannot be read as such', 'nothing'],
+    ['whose facts have an unknown form', 'nothing'],
   ])('a lock holder %s counts as alive if a signal can reach it', async (_, what) => {
     await leave();
     answer(/^\/proc\/\d+\/stat$/, what);
@@ -364,7 +364,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     [10_000, false],
     [10_001, true],
-  ])('a lock whose foreign file is %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
+  ])('a lock with a foreign file %d ms older than the contender’s own file is free: %s', async (olderMs, free) => {
     const left = await leave(() => 'foreign');
     utimesSync(left, 1_000, 1_000);
     system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);
@@ -383,7 +383,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   });
 });
 
-describe('file ring: watching', () => {
+describe('a watch on a file ring', () => {
   test('a watch does not keep the process alive, and reports only changes to the ring', async () => {
     let heard = 0;
     let others = 0;
@@ -440,7 +440,7 @@ describe('file ring: watching', () => {
   });
 });
 
-describe('codes of the system', () => {
+describe('the codes of system errors', () => {
   test.each<[unknown, string | undefined]>([
     [systemError('ENOENT'), 'ENOENT'],
     [systemError('E2BIG'), 'E2BIG'],

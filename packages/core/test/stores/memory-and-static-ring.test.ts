@@ -15,7 +15,7 @@ describe('a memory ring', () => {
     await expect(ring.write('three', { expected: '1' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('calls no watcher that has unsubscribed since the write', async () => {
+  test('does not call a watcher that has unsubscribed since the write', async () => {
     const ring = memoryRing();
     const told: string[] = [];
     const ends = ['a', 'b'].map((name) => ring.watch?.(() => void told.push(name)));
@@ -41,7 +41,7 @@ describe('a static ring', () => {
     await expect(ring.write('other', { expected: first?.revision })).rejects.toMatchObject({ kind: 'read-only' });
   });
 
-  test('names the owner of wrong arguments', () => {
+  test('names the function to which a wrong argument was passed', () => {
     expect(() => staticRing('')).toThrow(/^staticRing: /);
     expect(MAX_DOCUMENT_BYTES).toBe(262_144);
     expect(() => staticRing('x'.repeat(MAX_DOCUMENT_BYTES + 1))).toThrow(/^staticRing: .* 262144 .* 262145/);

@@ -156,21 +156,21 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       ['an expectation left out', ['x', {}]],
       ['a null expectation', ['x', { expected: null }]],
       ['an unknown option', ['x', { expected: undefined, expect: 'y' }]],
-    ])('a write with %s is a TypeError (F17)', async (_, given) => {
+    ])('a write with %s causes a TypeError (F17)', async (_, given) => {
       const ring = await makeRing();
       await expect(Reflect.apply(Reflect.get(ring, 'write'), ring, given)).rejects.toBeInstanceOf(TypeError);
       expect(await ring.read()).toBeUndefined();
     });
 
     test.each([[{ timeout: 5 }], [null], ['x'], [[]]])(
-      'a read with the options %o is a TypeError (F17)',
+      'a read with the options %o causes a TypeError (F17)',
       async (options) => {
         const ring = await makeRing();
         await expect(Reflect.apply(Reflect.get(ring, 'read'), ring, [options])).rejects.toBeInstanceOf(TypeError);
       },
     );
 
-    test('an aborted call is unavailable and writes nothing', async () => {
+    test('an aborted call fails as unavailable and writes nothing', async () => {
       const ring = await makeRing();
       const signal = AbortSignal.abort();
       await expect(ring.read({ signal })).rejects.toMatchObject(failed('unavailable'));
@@ -216,7 +216,7 @@ describe('memory ring', () => {
 });
 
 describe('static ring', () => {
-  test('an aborted read is unavailable, and an unknown option is a TypeError', async () => {
+  test('an aborted read fails as unavailable, and an unknown option causes a TypeError', async () => {
     const ring = staticRing('x');
     await expect(ring.read({ signal: AbortSignal.abort() })).rejects.toMatchObject(failed('unavailable'));
     await expect(Reflect.apply(Reflect.get(ring, 'read'), ring, [{ fast: true }])).rejects.toBeInstanceOf(TypeError);
@@ -232,7 +232,7 @@ describe('static ring', () => {
   });
 });
 
-describe('file ring: content that is not a ring is never absent', () => {
+describe('a file ring whose content is not a ring', () => {
   test.each([[undefined], [null], [''], ['a\0b'], [Buffer.from('x')], [new URL('file:///x')]])(
     '%o is not a path',
     (path) => {
@@ -253,20 +253,20 @@ describe('file ring: content that is not a ring is never absent', () => {
     expect(await readdir(dirname(path))).toEqual([]);
   });
 
-  test('a missing directory is unavailable, because it could be an unmounted volume (F9)', async () => {
+  test('a missing directory is reported as unavailable, because it could be an unmounted volume (F9)', async () => {
     const ring = fileRing(join(root, 'not', 'there', 'ring'));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
     await expect(access(join(root, 'not'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('a file in place of the directory is unavailable (F9)', async () => {
+  test('a file in place of the directory is reported as unavailable (F9)', async () => {
     const path = await freshPath();
     await writeFile(path, 'x');
     await expect(fileRing(join(path, 'ring')).read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a dangling link is unavailable, a link to a document is read, and neither is written (F9)', async () => {
+  test('a dangling link is reported as unavailable, a link to a document is read, and neither link is written to (F9)', async () => {
     const path = await freshPath();
     await symlink(`${path}.target`, path);
     const ring = fileRing(path);
@@ -281,7 +281,7 @@ describe('file ring: content that is not a ring is never absent', () => {
 
   test.each([
     ['an empty file', Buffer.alloc(0), 'corrupt'],
-    ['a file that is no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
+    ['a file that is not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
     ['a file of 262 145 bytes', Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'x'), 'too-large'],
     ['a file of 64 MiB', Buffer.alloc(2 ** 26, 'x'), 'too-large'],
   ] as const)(
@@ -305,7 +305,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     },
   );
 
-  test('a directory in place of the file is corrupt (F9)', async () => {
+  test('a directory in place of the file is reported as corrupt (F9)', async () => {
     const path = await freshPath();
     await mkdir(path);
     await expect(fileRing(path).read()).rejects.toMatchObject(failed('corrupt'));
@@ -313,7 +313,7 @@ describe('file ring: content that is not a ring is never absent', () => {
   });
 
   test.skipIf(process.platform === 'win32')(
-    'a pipe in place of the file is corrupt, and does not block the read (F29)',
+    'a pipe in place of the file is reported as corrupt, and does not block the read (F29)',
     async () => {
       const path = await freshPath();
       await once(spawn('mkfifo', [path]), 'exit');
@@ -326,7 +326,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     },
   );
 
-  test.skipIf(process.platform === 'win32')('a file without the needed permissions is denied (F9)', async () => {
+  test.skipIf(process.platform === 'win32')('a call without file permissions fails as denied (F9)', async () => {
     const path = await freshPath();
     const names = ['unreadable', 'unwritable', 'closed'];
     const [unreadable = '', unwritable = '', closed = ''] = names.map((name) => join(dirname(path), name, 'ring'));
@@ -364,8 +364,8 @@ describe('file ring: content that is not a ring is never absent', () => {
   });
 });
 
-describe('file ring: writing', () => {
-  test('only its owner can access the file, and only the lock directory remains beside it', async () => {
+describe('writes to a file ring', () => {
+  test('only the owner of the file can access it, and only the lock directory remains beside it', async () => {
     const path = await freshPath();
     await fileRing(path).write('x', { expected: undefined });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -391,7 +391,7 @@ describe('file ring: writing', () => {
     );
   });
 
-  test('no other process writes while a living one holds the lock, and an abort ends the wait (F32)', async () => {
+  test('no other process writes while a living process holds the lock, and an abort ends the wait (F32)', async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     const lock = await tryFileLock(`${path}.lock`);
@@ -440,7 +440,7 @@ async function leaveContender(path: string, rewrite: (parts: readonly string[]) 
   return left;
 }
 
-describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
+describe.skipIf(process.platform !== 'linux')('dead holders of a file lock', () => {
   test('a holder whose process has exited is dead (F32)', async () => {
     const path = await freshPath();
     const child = spawn(process.execPath, ['-e', '']);
@@ -478,10 +478,10 @@ describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
   });
 
   test.each([
-    ['a process of this machine that lives', (parts: readonly string[]) => parts],
+    ['a living process of this machine', (parts: readonly string[]) => parts],
     ['another machine', ([, ...rest]: readonly string[]) => ['A'.repeat(16), ...rest]],
     ['another version of this code', () => ['unknown']],
-  ])('a contender of %s is dead once its file is 10 s old, and not before (F32)', async (_, rewrite) => {
+  ])('a contender from %s counts as dead once its file is 10 s old, and not before (F32)', async (_, rewrite) => {
     const path = await freshPath();
     const left = await leaveContender(path, rewrite);
     const seconds = Date.now() / 1000;
@@ -505,7 +505,7 @@ describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
 });
 
 // Concurrent: the first only waits.
-describe.concurrent('file ring: several processes', () => {
+describe.concurrent('several processes on one file ring', () => {
   const writer = join(import.meta.dirname, 'file-ring-writer.ts');
 
   function startWriter(path: string, times: number): { child: ChildProcess; acknowledged: () => number[] } {
@@ -530,7 +530,7 @@ describe.concurrent('file ring: several processes', () => {
   });
 
   test.skipIf(process.platform !== 'linux').for([
-    ['before its last look at the time', 'age'],
+    ['before it last checks the time', 'age'],
     ['right before it changes the file', 'rename'],
   ] as const)(
     'a process that is stopped %s no longer blocks the others after 10 s, and changes nothing when it continues (F32)',

@@ -118,7 +118,7 @@ describe('a payload whose token no server would accept (F30)', () => {
 });
 
 describe('native tokens', () => {
-  test('a native token is not unsealed for another purpose or none under the same key, cold or warm (F4)', () => {
+  test('a native token is not unsealed under the same key for another purpose or without a purpose, with a cold or warm cache (F4)', () => {
     const held = newKey();
     const [none, cursor, other] = [
       native([held]),
@@ -150,7 +150,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('sealing and unsealing allocate a buffer each for a native payload over 4 KiB, and none up to that size', () => {
+  test('sealing and unsealing each allocate a buffer for a native payload over 4 KiB, and none for a smaller one', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -210,7 +210,7 @@ describe('tokens of the Python SDK', () => {
   });
 
   test.each([false, true])(
-    'the nonce of a Python token is the output of the generator, and depends on the payload too where hedge is %j (F2)',
+    'the nonce of a Python token comes from the generator, and depends on the payload only if hedge is set: %j (F2)',
     (hedge) => {
       const held = newKey();
       const tokens = new PythonTokens(sourceOf([held]), { random: (fill) => void fill.fill(7), hedge }, MAX_LENGTH);
@@ -265,7 +265,7 @@ describe('tokens of the Python SDK', () => {
     (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
   ) as [DataKey, DataKey];
 
-  test('a Python token is unsealed under the right one of two keys that share a fingerprint, and under neither once changed (F16)', () => {
+  test('a Python token is unsealed under the right one of two keys that share a fingerprint, and under neither key once the token is changed (F16)', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
@@ -289,8 +289,8 @@ describe('tokens of the Python SDK', () => {
   });
 });
 
-describe('what remains in memory (F22)', () => {
-  test('no buffer from which keys are derived stays in memory, whether or not a header matches its key', () => {
+describe('buffers that hold secrets (F22)', () => {
+  test('every buffer from which keys are derived is overwritten, whether or not a header matches its key', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);

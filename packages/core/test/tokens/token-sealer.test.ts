@@ -53,7 +53,7 @@ function repeats(tokens: readonly string[]): number {
   return tokens.length - new Set(tokens.map(useOf)).size;
 }
 
-describe('with a constant random source and stopped clocks (F1)', () => {
+describe('sealing with a constant random source and stopped clocks (F1)', () => {
   test('no (salt, nonce) pair repeats over 2^21 seals of one payload, and a salt is used for 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
@@ -152,7 +152,7 @@ describe('the end of a salt (F1)', () => {
     return salts.at(-1) !== salts.at(-2);
   }
 
-  test('a salt ends after a pause of more than one second by the monotonic clock, not of exactly one second', () => {
+  test('a salt ends after a pause of more than one second by the monotonic clock, but not after exactly one second', () => {
     expect(resalts(FROZEN, after(FROZEN, 1_000))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_000n))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_001n))).toBe(true);

@@ -12,7 +12,7 @@ import { type CarrierMethod, type RequestIdentity, requestIdentity } from './req
 const ID_BYTES = 16;
 // The salt only hides that two principals are equal, so a repeat on a cloned machine does no harm.
 const drawSalt = saltSource(PRINCIPAL_SALT_BYTES);
-/** The last instant a Date can hold. Milliseconds. */
+/** The last instant that a `Date` can represent, in milliseconds since the epoch. */
 const LATEST_MS = 8.64e15;
 
 /** One request, independent of the SDK. */
@@ -35,7 +35,7 @@ export interface Round {
 /** Verifies incoming tokens and seals outgoing states. Independent of transport and SDK. */
 export interface Boundary {
   /**
-   * Reads what a token of this request is bound to, before a handler can change it.
+   * Reads the binding of a token of this request, before a handler can change the parameters.
    * @throws {Refusal} `arguments too large`. @throws {TypeError | RangeError} for parameters that cannot be bound.
    */
   identify(method: CarrierMethod, params: unknown): RequestIdentity;

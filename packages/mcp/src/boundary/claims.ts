@@ -49,7 +49,7 @@ function pythonFloat(seconds: number): string {
 export interface ClaimsExpected {
   readonly nowSeconds: number;
   readonly futureSkewSeconds: number;
-  /** A refusal when the request cannot be bound to anything. */
+  /** The parts of the request that a token is bound to, or a refusal if the request cannot be bound. */
   readonly identity: RequestIdentity | Refusal;
   readonly audience: string | null;
 }
@@ -64,7 +64,7 @@ export interface ReadClaims {
 
 /**
  * Parses and checks an unsealed payload, in the order and with the reasons of the MCP Python SDK.
- * @throws {Refusal} and nothing else, for any bytes.
+ * @throws {Refusal} if a check fails. No payload causes any other error.
  */
 export function readClaims(payload: Uint8Array, expected: ClaimsExpected): ReadClaims {
   const claims = parse(payload);
@@ -96,8 +96,8 @@ function parse(payload: Uint8Array): object {
 
 /**
  * Compares the principal claim with the principal of the request; null means no principal, on either side.
- * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ; with the difference,
- *   for the log.
+ * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ. The refusal states
+ *   the difference, for the log.
  */
 export function checkPrincipal(claim: unknown, principal: string | null): void {
   if (claim !== null && principal === null) {

@@ -7,12 +7,12 @@ import { knownOptions } from '../shared/option-checks.ts';
 const OWNER = 'memorySingleUse';
 const DEFAULT_MAX_TOKENS = 100_000;
 const LARGEST_MAX_TOKENS = 10_000_000;
-/** Shortest time between two sweeps of a full store for expired tokens. Seconds. */
+/** Minimum time between two sweeps of a full store for expired tokens. Seconds. */
 const SWEEP_EVERY_SECONDS = 1;
 
 /** Options of {@link memorySingleUse}. */
 export interface MemorySingleUseOptions {
-  /** Largest number of redeemed tokens to remember, 1 to 10 000 000. Default: 100 000, about 15 MB. */
+  /** Maximum number of redeemed tokens to remember, 1 to 10 000 000. Default: 100 000, about 15 MB. */
   readonly maxTokens?: number;
   /**
    * How long a token is remembered after it expires. Set it to the `clockSkewSeconds` of the ring's policy. Seconds, 0
@@ -51,7 +51,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   const sweep = (now: number): void => {
     for (const [id, keptUntilMs] of used) if (keptUntilMs <= now * 1000) used.delete(id);
     sweptAtSeconds = now;
-    // Twice the remaining size, so that the average cost of a claim stays constant.
+    // The next sweep starts at twice the remaining size, so that the average cost of a claim stays constant.
     sweepAtSize = Math.min(2 * Math.max(used.size, 512), max);
   };
 

@@ -8,13 +8,13 @@ const TAG_BYTES = 16;
 
 /**
  * The principal claim: b64url(salt[8] ‖ SHA-256("mcp/request-state/principal:" ‖ salt ‖ principal)[0..16)), as
- * `_principal_claim` in the MCP Python SDK. The salt hides whether two tokens belong to the same user.
+ * `_principal_claim` in the MCP Python SDK computes it. The salt hides whether two tokens belong to the same user.
  */
 export function principalClaim(principal: string, salt: Uint8Array): string {
   return claimBytes(principal, salt).toString('base64url');
 }
 
-/** Whether `claim` was made for `principal`; in constant time for a claim of the right shape. */
+/** Whether `claim` was made for `principal`. Takes constant time for a claim of the right shape. */
 export function principalMatches(claim: string, principal: string): boolean {
   const raw = decodeBase64url(claim);
   if (raw?.length !== PRINCIPAL_SALT_BYTES + TAG_BYTES) return false;
@@ -25,7 +25,7 @@ function claimBytes(principal: string, salt: Uint8Array): Buffer {
   const tag = hash('sha256', Buffer.concat([LABEL, salt, surrogatePass(principal)]), 'binary');
   const claim = Buffer.allocUnsafe(PRINCIPAL_SALT_BYTES + TAG_BYTES);
   claim.set(salt);
-  // A hash as a string is several times faster than a hash as a Buffer, which is allocated separately.
+  // Getting the hash as a string is several times faster than as a Buffer, which is allocated separately.
   claim.write(tag, PRINCIPAL_SALT_BYTES, TAG_BYTES, 'latin1');
   return claim;
 }

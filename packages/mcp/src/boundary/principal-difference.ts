@@ -2,7 +2,7 @@ import { compactJson } from './compact-json.ts';
 import { principalMatches } from './principal-claim.ts';
 
 type Part = string | null;
-/** The parts of a principal of an access token: OAuth client, issuer, subject. */
+/** The parts of a principal that comes from an access token: OAuth client, issuer, subject. */
 type Parts = readonly [client: string, issuer: Part, subject: Part];
 
 /**
@@ -48,7 +48,7 @@ export function principalDifference(claim: string, principal: string): Principal
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
-/** The difference if no variant matches: only which parts the request lacks is known, nothing about the state. */
+/** The difference if no variant matches: the parts that the request lacks. Nothing is known about the state. */
 function unknownDifference([, issuer, subject]: Parts): PrincipalDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;

@@ -3,8 +3,8 @@ import { randomFillSync } from 'node:crypto';
 const DRAWS = 256;
 
 /**
- * Returns a function that returns `bytes` random bytes per call, from a pool: a call to the generator would cost more
- * than the rest of the work for a claim.
+ * Returns a function that returns `bytes` random bytes per call. The bytes come from a pool, because a call to the
+ * random number generator would cost more than the rest of the work for a claim.
  */
 export function saltSource(bytes: number): () => Uint8Array {
   const pool = Buffer.alloc(bytes * DRAWS);

@@ -80,7 +80,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Fails closed: an unexpected error becomes a refusal as well. */
+/** Returns `error` as a refusal. An unexpected error also becomes a refusal, so that the boundary fails closed. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   return new Refusal(error instanceof SealUnavailableError ? 'seal unavailable' : 'codec error', error);

@@ -10,8 +10,8 @@ export const CARRIER_METHODS = ['tools/call', 'prompts/get', 'resources/read'] a
 export type CarrierMethod = (typeof CARRIER_METHODS)[number];
 
 /**
- * Longest canonical JSON of arguments that a state is bound to. A body of 4 MiB, the SDK's limit, stays below this in
- * any script.
+ * Maximum length of the canonical JSON of arguments that a state is bound to. A body of 4 MiB, the SDK's limit, stays
+ * below it in any writing system.
  */
 const MAX_ARGUMENTS_LENGTH = 16_777_216;
 
@@ -32,8 +32,8 @@ export interface RequestIdentity {
 }
 
 /**
- * Reads the parameters that a token is bound to: `name` and `arguments`, or `uri`. An allow-list, so that a future
- * parameter does not change the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
+ * Reads the parameters that a token is bound to: `name` and `arguments`, or `uri`. This is an allow-list, so that a
+ * future parameter does not change the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
  *
  * The Python SDK applies `str()` to a name that is not a string. MCP's schemas allow no such name, so it is refused
  * here.
@@ -67,14 +67,15 @@ class PrintedIdentity implements RequestIdentity {
   }
 }
 
-/** Canonical JSON: the hash of its first part, and the rest. */
+/** Canonical JSON, as the hash of its first part and the text of the rest. */
 interface Printed {
   readonly hashing: Hash | undefined;
   readonly rest: string;
 }
 
 function digestOf({ hashing, rest }: Printed): string {
-  // The text is ASCII, so its UTF-8 has the same bytes. A hash as a string is several times faster than as a Buffer.
+  // The text is ASCII, so its UTF-8 has the same bytes. Getting the hash as a string is several times faster than as a
+  // Buffer.
   const digest = hashing === undefined ? hash('sha256', rest, 'binary') : hashing.update(rest).digest('binary');
   return Buffer.from(digest.slice(0, DIGEST_BYTES), 'latin1').toString('base64url');
 }

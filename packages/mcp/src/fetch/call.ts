@@ -47,7 +47,7 @@ export class Call implements BoundaryRequest {
     const accepted = await this.#guard.unseal(this, wire);
     this.#round = accepted?.round;
     if (accepted !== undefined) Reflect.set(params, 'requestState', accepted.state);
-    // A client could send an "accept" that belongs to no state.
+    // Input responses are also removed, because a client could send an "accept" that belongs to no state.
     else Reflect.deleteProperty(params, 'inputResponses');
   }
 
@@ -64,7 +64,7 @@ export class Call implements BoundaryRequest {
       throw this.#guard.refuseOutbound(this.method, new Refusal('non-string requestState'));
     }
     await this.#bind();
-    // If there is no token, the value is undefined, and JSON leaves the member out.
+    // If there is no token, the value is undefined, and `JSON.stringify` leaves the member out.
     return { ...result, requestState: await this.#guard.seal(this, state, this.#round) };
   }
 

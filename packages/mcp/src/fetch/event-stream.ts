@@ -12,13 +12,13 @@ interface Rewriting {
   /** Returns the message that replaces an event which may hold a state and is not JSON. */
   readonly unreadable: () => unknown;
   readonly maxEventBytes: number;
-  /** Called before the stream fails, for an event of more than `maxEventBytes`. */
+  /** Called for an event of more than `maxEventBytes`, before the stream fails. */
   readonly tooLarge: () => void;
 }
 
 /**
  * Rewrites the JSON messages of a stream of server-sent events. Every other event passes through byte for byte,
- * unless it may hold a state. Every event leaves as soon as it is complete.
+ * unless it may hold a state. Every event is sent as soon as it is complete.
  */
 export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array, Uint8Array> {
   const { maxEventBytes, tooLarge } = rewriting;

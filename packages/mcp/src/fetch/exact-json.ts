@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Parses JSON. Integers that a double cannot hold become a bigint, because a handler that reads 64-bit integers must
- * get the number that the client sent.
- * @throws {SyntaxError} for a text that is not JSON, and for a number out of range, which would be printed as null.
- * @throws {RangeError} for a text with such numbers that is nested too deeply.
+ * Parses JSON. Integers that a double cannot represent become bigints, because a handler that reads 64-bit integers
+ * must get the number that the client sent.
+ * @throws {SyntaxError} for text that is not JSON, and for a number out of range, which would be printed as null.
+ * @throws {RangeError} for text that contains long numbers and is nested too deeply.
  */
 export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (!/\d{16}|\d[eE]\+?\d{3}/.test(text)) return value;
   const mark = newMark();
-  // Integers that may not fit in a double. By default, no parser reads more than 4096 digits as an integer.
+  // Marks integers that may not fit in a double. By default, no parser reads more than 4096 digits as an integer.
   const marked = (part: string) => part.replaceAll(/(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g, `"${mark}$&"`);
   return unmarked(JSON.parse(outsideOfStrings(text, marked)), mark);
 }
 
-/** The JSON of a value of {@link parseExactly}. @throws {RangeError} for a value that is nested too deeply. */
+/** The JSON of a value from {@link parseExactly}. @throws {RangeError} for a value that is nested too deeply. */
 export function printExactly(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -26,7 +26,7 @@ export function printExactly(value: unknown): string {
   return JSON.stringify(withMarks(value, mark)).replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '');
 }
 
-/** A random text, which occurs in no text that was sent. */
+/** A random string that does not occur in any text that was sent. */
 function newMark(): string {
   return randomBytes(8).toString('hex');
 }

@@ -65,8 +65,8 @@ export class GuardedFetch {
   }
 
   /**
-   * Whether messages other than a single request of a carrier method may reach the handler. A batch must not hold a
-   * state, because the protocol revision that has states has no batches.
+   * Whether messages other than a single request of a carrier method may reach the handler. A batch must not contain
+   * a state, because the protocol revision that defines states does not allow batches.
    */
   #mayPass(messages: readonly unknown[]): boolean {
     const method = messages.filter(carriesState).map(carrierMethodOf).find(isCarrierMethod);
@@ -80,8 +80,8 @@ export class GuardedFetch {
     const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
     const isEvents = type === 'text/event-stream';
     const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
-    // An error response may be a page from another server, so it passes. MCP clients ignore results of another content
-    // type, but people can read such results, so they do not pass.
+    // An error response may be a page from another server, so it is passed on. MCP clients ignore results of another
+    // content type, but people can read such results, so those are not passed on.
     const isUnexpected = call !== undefined && response.ok && !isEvents && !isJson;
     if (body === null || !(isEvents || isJson || isUnexpected)) return response;
     if (isUnexpected || refusedEncoding(response.headers) !== undefined) {

@@ -3,9 +3,9 @@ import { ownMember } from '../shared/own-member.ts';
 
 /*
  * Parsers differ: Python's accepts NaN and UTF-16, Ruby's accepts comments, Go's matches the name of a member
- * regardless of case, and some use the first of two members with the same name. A text that this package cannot read,
- * or reads differently, can still be a request to the handler. A member that another parser finds is in the text, with
- * or without escapes.
+ * regardless of case, and some use the first of two members with the same name. Text that this package cannot read, or
+ * reads differently, can still be a request to the handler. Therefore `mayBeCarrier` and `mayHaveState` search the text
+ * itself for the names that another parser could find, even if they are escaped.
  */
 
 /** Whether a parser of the handler could find, in this text, a request whose result may carry a state. */
@@ -33,9 +33,9 @@ function lookalikesOf(names: readonly string[]): Lookalikes {
 }
 
 /**
- * Whether some parsers read a different request from the one that this package reads: they take a member such
- * as `RequestState` or `request_state` for another one, end a text at a zero character, or read a structure from an
- * array, member by member.
+ * Whether some parsers read a different request from the one that this package reads: they treat a member such
+ * as `RequestState` or `request_state` as `requestState`, end a string at a zero character, or read a structure from an
+ * array, element by element.
  */
 export function isMisleading(message: unknown): boolean {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return true;
@@ -51,7 +51,7 @@ export function isMisleading(message: unknown): boolean {
 }
 
 function resembles(key: string, lookalikes: Lookalikes): boolean {
-  // If a handler copies an object with `Object.assign`, the copy inherits the members of a member with this name.
+  // If a handler copies an object with `Object.assign`, the value of this member becomes the prototype of the copy.
   if (key === '__proto__') return true;
   const name = lookalikes.get(folded(key));
   return name !== undefined && name !== key;
@@ -77,8 +77,8 @@ function withoutEscapes(text: string): string {
   return letters.replaceAll(/\\(?:u[\da-f]{4}|u\{[\da-f]+\}|x[\da-f]{2}|\r\n|[^])/gi, (escape) => {
     const code = /\\(?:u|x)\{?([\da-f]+)/i.exec(escape)?.[1];
     if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
-    // Before the end of a line, a backslash continues a text in some formats. Before any other character, a backslash
-    // means that character.
+    // In some formats, a backslash before the end of a line continues a string. A backslash before any other character
+    // represents that character.
     return escape.slice(1).trim();
   });
 }

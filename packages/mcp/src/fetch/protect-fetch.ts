@@ -22,7 +22,7 @@ export type FetchHandler<Rest extends readonly unknown[] = readonly []> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** The user of a request: the `AuthInfo` of the verified access token, a text that names the user, or null. */
+/** The user of a request: the `AuthInfo` of the verified access token, a string that names the user, or null. */
 export type FetchPrincipal = AuthInfo | string | null | undefined;
 
 /** Options of {@link protectFetch}. */
@@ -37,12 +37,16 @@ export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly 
    * `bindPrincipal` is null.
    */
   readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
-  /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in the SDK. */
+  /**
+   * Maximum size of the JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in
+   * the SDK.
+   */
   readonly maxRequestBytes?: number;
-  /** Largest JSON response, and largest server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
+  /** Maximum size of a JSON response, and of a server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
   readonly maxResponseBytes?: number;
   /**
-   * Called with each failure and refusal, like `onerror` of an SDK server. The error holds no part of a token or state.
+   * Called for each failure and refusal, like the `onerror` of an SDK server. The error contains no part of a token or
+   * state.
    */
   readonly onerror?: (error: Error) => void;
 }
@@ -99,7 +103,7 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
   };
 }
 
-/** @throws {TypeError} for a body that was read before: what the handler gets would not be verified. */
+/** @throws {TypeError} for a body that was already read, because the body that the handler gets was not verified. */
 function refuseParsed(request: Request, options: unknown): void {
   if (request.bodyUsed || ownMember(options, 'parsedBody') !== undefined) {
     throw option.typeError(`${OWNER}: the body of the request has already been read; pass the request as it arrived`);

@@ -17,7 +17,7 @@ const SPACE = 0x20;
 /** The content of a request. */
 export type RequestBody =
   | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown; readonly mayBeCarrier: boolean }
-  /** Nothing that the handler could take for a message with a state. `request` has the body that was sent. */
+  /** A body that the handler cannot mistake for a message with a state. `request` has the body that was sent. */
   | { readonly kind: 'other'; readonly request: Request }
   | ({ readonly kind: 'refused' } & RefusedBody);
 
@@ -65,7 +65,10 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   }
 }
 
-/** The same request with another message as its body. Accepts no compressed answer, because it could not be read. */
+/**
+ * The same request with another message as its body. It does not accept compressed responses, because they could not
+ * be read.
+ */
 export function withMessage(request: Request, body: Uint8Array | string): Request {
   const headers = plainHeaders(request);
   headers.delete('content-length');
@@ -113,7 +116,7 @@ function carriedOver(from: Request, to: Request): Request {
   return to;
 }
 
-/** Why others could read a body differently from this package; undefined if they cannot. */
+/** The reason why another parser could read a body differently from this package; undefined if there is no reason. */
 export function refusedEncoding(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';

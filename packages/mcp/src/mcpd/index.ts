@@ -1,6 +1,7 @@
 /**
- * For fleets with mcp.d servers: {@link createMcpdRequestStateSecurity} protects a server of the official MCP TypeScript
- * SDK with the token formats of mcp.d's `secureRequestState`, and {@link createMcpdRequestStateCodec} is its codec.
+ * For fleets with mcp.d servers: {@link createMcpdRequestStateSecurity} protects a server built with the official MCP
+ * TypeScript SDK, using the token formats of mcp.d's `secureRequestState`, and {@link createMcpdRequestStateCodec} is
+ * its codec.
  *
  * @packageDocumentation
  */

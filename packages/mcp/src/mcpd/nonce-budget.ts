@@ -1,6 +1,6 @@
 import { SealUnavailableError } from '@sealring/core';
 
-/** Random nonces that one AES-256-GCM key may use (SP 800-38D section 8.3). */
+/** The number of random nonces that one AES-256-GCM key may use (SP 800-38D section 8.3). */
 const NONCES_PER_KEY = 2 ** 32;
 
 /** Counts the random nonces that each key has used. */

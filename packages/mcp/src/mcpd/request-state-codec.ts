@@ -34,13 +34,13 @@ export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
 /**
  * Options of {@link createMcpdRequestStateCodec}; the defaults are the same as in mcp.d. Set at most one of `key` and
- * `codec`, which makes the new tokens. During a migration, set `alsoAccept` to the other one, for tokens that are still
- * in use.
+ * `codec`: new tokens are made with it. During a migration, pass the other key or codec as `alsoAccept`, so that tokens
+ * that are still in use are accepted.
  */
 export interface McpdRequestStateCodecOptions {
   /**
-   * The secret of mcp.d: at least 32 bytes, or a string, which is encoded as UTF-8. Copied. Default without `codec`: a
-   * new random key.
+   * The secret of mcp.d: at least 32 bytes, or a string, which is encoded as UTF-8. The key is copied. Default without
+   * `codec`: a new random key.
    */
   readonly key?: Uint8Array | string;
   /**
@@ -49,9 +49,9 @@ export interface McpdRequestStateCodecOptions {
    * environment variable is not set. Default: false.
    */
   readonly allowEphemeral?: boolean;
-  /** A codec of `createKmsCodec`: the secrets are derived from the keys of its ring. */
+  /** A codec made by `createKmsCodec`: the secrets are derived from the keys of its ring. */
   readonly codec?: KmsCodec;
-  /** Accepts tokens, but makes none. A key if `codec` is given, a codec if `key` is given. */
+  /** A key (if `codec` is given) or a codec (if `key` is given) whose tokens are accepted, but which makes none. */
   readonly alsoAccept?: Uint8Array | string | KmsCodec;
   /** `signed`: clients can read the state. `encrypted`: they cannot. Tokens of the other mode are refused. Default: `signed`. */
   readonly mode?: McpdMode;
@@ -60,14 +60,17 @@ export interface McpdRequestStateCodecOptions {
    * `authSubject`.
    */
   readonly binding?: McpdBinding;
-  /** How long a token is accepted. Seconds, whole, above 0, not longer than the codec's `tokenLifetimeSeconds`. Default: 300. */
+  /**
+   * How long a token is accepted. A whole number of seconds above 0, at most the codec's `tokenLifetimeSeconds`.
+   * Default: 300.
+   */
   readonly ttlSeconds?: number;
   /**
    * The revision of signed tokens with a fixed key. Until June 2026, mcp.d signed payloads with the same key as the
    * bind tags. Clients can read those tags: if a subject looks like a payload, its bind tag is a valid signature of
    * that payload, which makes a forgery possible. `2026-06` makes tokens of that kind and accepts both revisions. Use it
-   * only while servers of that revision, or their tokens, are in use. Tokens with keys of a ring are always `current`. Default:
-   * `current`.
+   * only while servers of that revision, or their tokens, are in use. Tokens that are made with keys of a ring always
+   * have the revision `current`. Default: `current`.
    */
   readonly revision?: McpdRevision;
   /** Source of time. Default: the system clock. */
@@ -108,7 +111,7 @@ export interface McpdRequestStateCodec {
    * Returns the state of a token; null if the token has expired, belongs to another requester, or was not made with one of
    * the keys. If the result is null, run the handler as on the first round.
    * @throws {TypeError} for an invalid requester.
-   * @throws {CodecClosedError} when the codec of the ring was closed.
+   * @throws {CodecClosedError} when the codec of the ring has been closed.
    */
   decode(token: string, who: McpdRequester): string | null;
 }
@@ -172,7 +175,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
     decode(token: string, who: McpdRequester): string | null {
       const material = materialOf(binding, who);
       const candidates = keys.open;
-      // Longer tokens are not decoded, because an attacker chooses the token.
+      // Longer tokens are not decoded, because a token can come from an attacker.
       if (material === undefined || typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) return null;
       const claims = unsealMcpd(mode, candidates, token, material);
       // The refresh is not awaited, because the caller asks the user again if the result is null.
@@ -194,13 +197,14 @@ function revisionOf(revision: unknown = 'current'): McpdRevision {
   return option.oneOf(OWNER, 'revision', revision, ['current', '2026-06']);
 }
 
-/** The input of a bind tag; undefined for a text whose tag would equal the tag of another text. */
+/** The input of a bind tag; undefined for an input that would have the same tag as another input. */
 function materialOf(binding: McpdBinding, who: unknown): string | undefined {
   const { subject, target } = readRequester(binding, who);
   if (binding === 'none') return '';
   if (!subject.isWellFormed() || !target.isWellFormed()) return undefined;
   if (binding === 'authSubject') return subject;
-  // A zero byte separates subject and target, so a subject with a zero byte could equal another subject with a target.
+  // A zero byte separates subject and target, so a subject that contains a zero byte could equal the combination of
+  // another subject and a target.
   return subject.includes('\0') ? undefined : `${subject}\0${target}`;
 }
 

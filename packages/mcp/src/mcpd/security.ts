@@ -23,7 +23,7 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
    * subject. Default: the `extra.sub` of the access token.
    */
   readonly subject?: (ctx: ServerContext) => string | null;
-  /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
+  /** Maximum length of a token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /** Called exactly once per refusal, synchronously. An error that it throws is reported to the server's `onerror`. */
   readonly onReject?: (event: RejectEvent) => void;
@@ -34,9 +34,9 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
  * the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again. The refusal is
  * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *
- * Use it for fleets with mcp.d servers. A token is bound to what `binding` selects, at most subject, method and name,
- * but never to arguments or audience. Therefore give each service its own key or ring, and use `RequestStateSecurity`
- * wherever all servers support it.
+ * Use it for fleets with mcp.d servers. A token is bound to the parts that `binding` selects: at most subject, method
+ * and name, and never the arguments or the audience. Therefore give each service its own key or ring, and use
+ * `RequestStateSecurity` wherever all servers support it.
  *
  * @throws {TypeError} or {RangeError} as `createMcpdRequestStateCodec` does, and for invalid values of the other options.
  *

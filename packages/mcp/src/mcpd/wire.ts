@@ -38,7 +38,7 @@ export interface McpdKeys {
 
 export interface McpdClaims {
   readonly state: string;
-  /** Unix seconds, whole. */
+  /** Unix time in whole seconds. */
   readonly exp: number;
 }
 

@@ -43,7 +43,8 @@ interface AttachableServer {
   connect(transport: unknown): Promise<void>;
 }
 
-// A property of the server, because for objects that live for one request, a WeakMap costs twenty times as much.
+// The mark is a property of the server, because a WeakMap costs twenty times as much for objects that live for one
+// request.
 const PROTECTED = Symbol('sealring.protected');
 
 /**
@@ -114,7 +115,7 @@ type Registered = Map<unknown, unknown>;
 /**
  * Throws, unless `adopt` is set, if a handler is already registered: it would stay unprotected, and nothing else would
  * show that.
- * @returns with `adopt`, the list of the SDK that contains such handlers, if there are any.
+ * @returns with `adopt`, the SDK's list of handlers if it contains such a handler; otherwise undefined.
  */
 function handlersToAdopt(server: AttachableServer, adopt: boolean): Registered | undefined {
   if (server[PROTECTED] === true) throw option.typeError(`${OWNER}: this server is already protected`);
@@ -244,7 +245,10 @@ interface Identified {
   readonly parsed: unknown;
 }
 
-/** A token is bound to the arguments as they were sent, so they are read before a schema can change them. */
+/**
+ * Returns schemas that read the arguments before validation, which can change them: a token is bound to the arguments
+ * as they were sent.
+ */
 function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
   const standard: unknown = Reflect.get(Object(params), '~standard');

@@ -20,7 +20,7 @@ export interface VerifiedAccessToken {
  *
  * @example
  * ```ts
- * const { payload } = await jwtVerify(token, keys, { issuer, audience }); // of jose
+ * const { payload } = await jwtVerify(token, keys, { issuer, audience }); // from jose
  * return authInfoOf({ token, claims: payload });
  * ```
  */

@@ -64,7 +64,7 @@ export function createProtectedMcpServer<T extends McpServer>(options: Protected
     ...(resources && { resources }),
     ...(prompts && { prompts }),
   });
-  // Registering and removing an entry is the public way to register the handlers of an empty list.
+  // Registering and removing an entry is the public way to register the handlers while the list of entries is empty.
   if (tools !== undefined) server.registerTool(PLACEHOLDER, {}, unused).remove();
   if (prompts !== undefined) server.registerPrompt(PLACEHOLDER, {}, unused).remove();
   if (resources !== undefined) server.registerResource(PLACEHOLDER, PLACEHOLDER, {}, unused).remove();

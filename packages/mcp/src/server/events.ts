@@ -25,7 +25,7 @@ export const BOUNDARY_EVENTS: readonly (keyof BoundaryEvents)[] = Object.freeze(
   'sealring:principal-without-subject',
 ]);
 
-/** One channel. Check {@link isHeard} before work that only an event needs. */
+/** One channel. Check {@link isHeard} before you do work that only an event needs. */
 class EventChannel<Name extends keyof BoundaryEvents> {
   readonly #channel;
 

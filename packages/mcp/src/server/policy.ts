@@ -7,7 +7,7 @@ import { expectAttachment } from './unattached-warning.ts';
 /** What the server does when a token is refused; see {@link RequestStatePolicyOptions.onInvalid}. */
 export type OnInvalid = 'reject' | 're-elicit' | 're-elicit-any';
 
-/** What all checked policies have in common, whatever their token format. */
+/** The members that all checked policies share, whatever their token format. */
 export interface SecurityPolicy {
   readonly bindPrincipal: ((ctx: ServerContext) => unknown) | null;
   readonly requireSubject: boolean;

@@ -5,7 +5,7 @@ import { principalWithoutSubject } from './events.ts';
 import type { SecurityPolicy } from './policy.ts';
 import { type AuthenticatedContext, authenticatedPrincipal, subjectOf } from './principal.ts';
 
-/** The number of reported clients that each policy remembers; beyond it, the oldest is forgotten and reported again. */
+/** The number of reported clients that each policy remembers. Older ones are forgotten, and can be reported again. */
 const MAX_CLIENTS = 1000;
 
 const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
@@ -31,7 +31,7 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   };
 }
 
-/** The principal by the default `bindPrincipal`. @throws {TypeError} when `requireSubject` refuses it. */
+/** The principal according to the default `bindPrincipal`. @throws {TypeError} when `requireSubject` refuses it. */
 export function accessTokenPrincipal(policy: SecurityPolicy, ctx: AuthenticatedContext): string | null {
   const principal = authenticatedPrincipal(ctx);
   // An empty subject counts as none.

@@ -10,7 +10,7 @@ export interface AuthenticatedContext {
 /**
  * The default principal: OAuth client, issuer and subject of the access token; null for a request without one.
  *
- * The text is the same as from `authenticated_principal` in the MCP Python SDK: `compactJson([clientId, issuer,
+ * The text is the same as that of `authenticated_principal` in the MCP Python SDK: `compactJson([clientId, issuer,
  * subject])`, with null for each part that is absent. `AuthInfo` of the TypeScript SDK has no issuer and no subject, so
  * they are read from `extra.iss` and `extra.sub`, which your token verifier must set. Without a subject the principal
  * is the OAuth client, which all users of an application share. The access token itself is never used, because a

@@ -41,7 +41,7 @@ export interface RequestStatePolicyOptions {
    * together with a state. Default: `reject`.
    */
   readonly onInvalid?: OnInvalid;
-  /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
+  /** Maximum length of a token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /**
    * Whether to refuse every state of a request that has no access token, or whose token has no subject or an empty one.
@@ -77,9 +77,9 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
   );
 
 /**
- * The policy for protecting `requestState`: codec, lifetime, principal, audience. Immutable. Make one per process, outside
- * the factory of `createMcpHandler`, which runs once per HTTP request. A policy that protects no server within a minute
- * emits one process warning, code `SEALRING_UNATTACHED`.
+ * The immutable policy for protecting `requestState`: codec, lifetime, principal, audience. Make one per process,
+ * outside the factory of `createMcpHandler`, which runs once per HTTP request. A policy that protects no server within
+ * a minute emits one process warning, code `SEALRING_UNATTACHED`.
  *
  * It enforces the rules of `RequestStateSecurity` of the MCP Python SDK 2.3.0, with the same token format.
  *
@@ -203,7 +203,10 @@ function readStore(value: unknown, codec: object): SingleUseStore | undefined {
   return value;
 }
 
-/** With a smaller margin, a server whose clock is behind could redeem a token a second time. */
+/**
+ * Checks that the store remembers expired tokens for at least the codec's clock skew. With a smaller margin, a server
+ * whose clock is behind could redeem a token a second time.
+ */
 function checkMargin(store: SingleUseStore, codec: object): void {
   const margin: unknown = store.clockSkewSeconds;
   const skew: unknown = Reflect.get(codec, 'clockSkewSeconds');

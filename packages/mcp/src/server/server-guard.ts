@@ -7,7 +7,7 @@ import { principalBinder } from './principal-binder.ts';
 import { isInputRequired, StateGuard, withoutState } from './state-guard.ts';
 import { markSealed } from './tripwire.ts';
 
-/** The first protocol revision with `input_required` results. Revisions are dates and compare as text. */
+/** The first protocol revision with `input_required` results. Revisions are dates, so they can be compared as text. */
 const FIRST_MODERN_REVISION = '2026-07-28';
 
 /** The members of a server that a guard uses. */
@@ -19,7 +19,7 @@ export interface GuardedServer {
 /** One request before it reaches its handler. */
 export interface GuardedRequest {
   readonly method: CarrierMethod;
-  /** What {@link ServerGuard.identify} returned, before the parameters could change. */
+  /** The result of {@link ServerGuard.identify}, which was called before the parameters could change. */
   readonly identity: RequestIdentity | Refusal;
   readonly ctx: ServerContext;
   /**
@@ -44,7 +44,7 @@ export class ServerGuard {
     this.#bindPrincipal = principalBinder(policy);
   }
 
-  /** The binding of a token in this request, or the refusal that is thrown when a state must be bound. */
+  /** The parts of this request that a token is bound to, or the refusal that is thrown when a state must be bound. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity | Refusal {
     return this.#states.identify(method, params);
   }

@@ -21,7 +21,8 @@ export interface Accepted {
 }
 
 /**
- * Seals and verifies the states of one server according to its policy, and reports refusals. Independent of the SDK.
+ * Seals and verifies the states of one server according to its policy, and reports refusals. It does not depend on the
+ * SDK.
  */
 export class StateGuard {
   readonly #policy: SecurityPolicy;
@@ -34,7 +35,7 @@ export class StateGuard {
     this.#onerror = onerror;
   }
 
-  /** The binding of a token in this request, or the refusal that is thrown when a state must be bound. */
+  /** The parts of this request that a token is bound to, or the refusal that is thrown when a state must be bound. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity | Refusal {
     try {
       return this.#boundary.identify(method, params);
@@ -109,7 +110,10 @@ export class StateGuard {
     );
   }
 
-  /** On platforms where no timer fires between requests, the codec may have to be prepared before it can seal. */
+  /**
+   * Seals a state; if no key may seal, prepares the codec and tries once more. This is necessary on platforms where no
+   * timer fires between requests.
+   */
   async #seal(request: BoundaryRequest, state: string, round: Round | undefined): Promise<string | undefined> {
     try {
       return this.#boundary.seal(request, state, round);
@@ -126,8 +130,8 @@ export class StateGuard {
 }
 
 /**
- * Whether a framework that does not know `input_required` results printed one into the text of a tool, prompt or resource:
- * the client could not answer it, and would see the state in plaintext.
+ * Whether a framework that does not know `input_required` results wrote such a result into the text of a tool, prompt
+ * or resource: the client could not answer it, and would see the state in plaintext.
  */
 function isPrinted(result: unknown): boolean {
   if (isInputRequired(ownMember(result, 'structuredContent'))) return true;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { errorAnswer, internalError, invalidRequestStateError } from '../boundary/refusal.ts';
 import { hasMethods } from '../shared/option-checks.ts';
 
-// A property of the transport, like the mark of a protected server.
+// The watcher is a property of the transport, like the mark of a protected server.
 const WATCHER = Symbol('sealring.watcher');
 
 /** The members of a transport that are wrapped. */
@@ -21,7 +21,10 @@ export interface Watcher {
   tripped(): void;
 }
 
-/** Prefix of every token between guard and transport, random per process: a handler's text is never taken for a token. */
+/**
+ * Prefix of every token between guard and transport. It is random per process, so that a handler's text is never
+ * mistaken for a token.
+ */
 let mark: string | undefined;
 
 /** Marks a token that was just sealed. The transport removes the mark. */

@@ -48,7 +48,7 @@ export function codecReason(error: unknown): InvalidReason | undefined {
   return INVALID_REASONS.find((known) => known === reason);
 }
 
-/** The reason of a SealUnavailableError, if it is a known one: other text of an error is never repeated. */
+/** The reason of a SealUnavailableError, if it is a known reason. Other text from the error is never repeated. */
 export function sealUnavailableReason(error: SealUnavailableError): SealUnavailableReason | undefined {
   return SEAL_UNAVAILABLE_REASONS.find((known) => known === error.reason);
 }

@@ -7,7 +7,10 @@ export interface LiveKeys<Key> {
   readonly seal: Key;
   /** The keys that tokens are verified with, the most likely one first. */
   readonly open: readonly Key[];
-  /** Call it for a token that no key in {@link open} verifies. Resolves when a read of the ring ends; never rejects. */
+  /**
+   * Requests a read of the ring, for a token that no key in {@link open} verifies. Resolves when the read ends; never
+   * rejects.
+   */
   noteUnknownKey(): Promise<void>;
 }
 
@@ -33,7 +36,7 @@ export function ringKeys<Key>(codec: object, format: SecretFormat, derive: (secr
   };
 }
 
-/** Seals with `first`, and verifies with both. */
+/** Combines keys: tokens are sealed with `first`, and verified with both. */
 export function joinedKeys<Key>(first: LiveKeys<Key>, second: LiveKeys<Key> | undefined): LiveKeys<Key> {
   if (second === undefined) return first;
   return {

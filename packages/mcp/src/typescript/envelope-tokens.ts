@@ -20,7 +20,10 @@ export interface OpenedEnvelope {
 
 /** Turns envelopes into tokens and back, signed or sealed. */
 export interface EnvelopeTokens {
-  /** If no key may seal, prepares the codec and tries once more, for runtimes where no timer fires between requests. */
+  /**
+   * Makes the token for an envelope. If no key may seal, prepares the codec and tries once more, for runtimes where no
+   * timer fires between requests.
+   */
   seal(payload: unknown, exp: number, bound: string | undefined, signal: AbortSignal | undefined): Promise<string>;
   /** @throws {Error} `malformed` or `mac`. @throws {CodecFailedError} when the codec failed. */
   unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
@@ -85,7 +88,7 @@ export class SealedTokens implements EnvelopeTokens {
   readonly #codec: PreparedCodec;
   readonly #tokens: RequestStateCodec;
 
-  /** @param tokens - Seals and unseals: `codec` itself, or its codec for this purpose. */
+  /** @param tokens - The codec that seals and unseals: `codec` itself, or its codec for this purpose. */
   constructor(codec: PreparedCodec, tokens: RequestStateCodec) {
     this.#codec = codec;
     this.#tokens = tokens;
@@ -97,7 +100,7 @@ export class SealedTokens implements EnvelopeTokens {
     bound: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<string> {
-    // Sealed tokens have no key for a bind tag, so the text is salted and hashed, as the boundary does with principals.
+    // Sealed tokens have no key for a bind tag, so the text is salted and hashed, like the principals in the boundary.
     const b = bound === undefined ? undefined : principalClaim(bound, randomBytes(PRINCIPAL_SALT_BYTES));
     const marked = Buffer.concat([MARK, Buffer.from(printEnvelope(payload, exp, b))]);
     let token: unknown;
@@ -176,8 +179,8 @@ async function prepare(
 }
 
 /**
- * The error for a codec that failed. The errors of `@sealring/core` hold no secret. The text of another error may hold one,
- * and a client sees what a tool throws.
+ * The error for a codec that failed. The errors of `@sealring/core` contain no secret. The text of another error may
+ * contain one, and a client sees the errors that a tool throws.
  */
 function codecFailure(error: unknown): Error {
   if (error instanceof SealUnavailableError || error instanceof CodecClosedError) return error;

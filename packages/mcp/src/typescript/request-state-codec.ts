@@ -35,14 +35,14 @@ export interface RequestStateCodecTimesAndBinding {
 }
 
 /**
- * Options of {@link createRequestStateCodec}. Set exactly one of `key` and `codec`, which makes the new tokens. During a
- * migration, set `alsoAccept` to the other one, for tokens that are still in use. `wire` selects the token format of the
- * codec.
+ * Options of {@link createRequestStateCodec}. Set exactly one of `key` and `codec`: new tokens are made with it. During
+ * a migration, pass the other key or codec as `alsoAccept`, so that tokens that are still in use are accepted. `wire`
+ * selects the token format of the codec.
  */
 export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
   (
     | {
-        /** The HMAC secret of the SDK: at least 32 bytes, or a string, which is encoded as UTF-8. Copied. */
+        /** The HMAC secret of the SDK: at least 32 bytes, or a string, which is encoded as UTF-8. It is copied. */
         readonly key: Uint8Array | string;
         readonly codec?: undefined;
         readonly wire?: undefined;
@@ -71,7 +71,7 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
         readonly alsoAccept?: Uint8Array | string;
       }
     | {
-        /** A codec of `createKmsCodec`. */
+        /** A codec made by `createKmsCodec`. */
         readonly codec: KmsCodec;
         readonly key?: undefined;
         readonly wire: 'signed';
@@ -98,9 +98,9 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * `{ codec, wire, alsoAccept: key }`, then, after `ttlSeconds`, `{ codec, wire }`.
  *
  * @throws {TypeError} for an unknown option or one of the wrong type, if both or neither of `key` and `codec` are
- *   given, and for signed tokens without a codec of `createKmsCodec`.
+ *   given, and for signed tokens without a codec made by `createKmsCodec`.
  * @throws {RangeError} for a key of less than 32 bytes, or a `ttlSeconds` that is not finite or is longer than the codec's
- *   `tokenLifetimeSeconds`. As in the SDK, also for a `key` or `ttlSeconds` of the wrong type.
+ *   `tokenLifetimeSeconds`. As in the SDK, it is also thrown for a `key` or `ttlSeconds` of the wrong type.
  *
  * @example
  * ```ts
@@ -129,7 +129,7 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
       return token;
     },
     async verify(state, ctx) {
-      // Longer tokens are not decoded, because an attacker chooses the token.
+      // Longer tokens are not decoded, because a token can come from an attacker.
       if (typeof state !== 'string' || state.length > MAX_TOKEN_LENGTH) throw refusal('malformed');
       const opened = await forToken(state).unseal(state, ctx?.mcpReq?.signal);
       const { payload, b } = readEnvelope(opened.bytes, clock());
@@ -197,7 +197,10 @@ function ringOf(name: string, codec: PreparedCodec): LiveKeys<KeyObject> {
   }
 }
 
-/** A KMS codec has separate token keys for this purpose, so tokens of a boundary are refused here. */
+/**
+ * The tokens that `codec` seals. A KMS codec has separate token keys for this purpose, so tokens of a boundary are
+ * refused here.
+ */
 function sealedBy(codec: PreparedCodec): SealedTokens {
   if (!isPurposeful(codec)) return new SealedTokens(codec, codec);
   return new SealedTokens(codec, codec.for(PURPOSE));

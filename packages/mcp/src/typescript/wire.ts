@@ -13,7 +13,7 @@ const BIND_TAG_BYTES = 16;
 /** Why a token was refused, as the SDK names it. `mac` means an unknown key or a failed authentication. */
 export type TypescriptReason = 'malformed' | 'mac' | 'expired' | 'bind';
 
-/** The SDK throws an Error whose message is the reason, and its users compare the message. */
+/** The error for a refused token. As in the SDK, its message is the reason, because callers compare the message. */
 export function refusal(reason: TypescriptReason): Error {
   return new Error(reason);
 }

@@ -62,7 +62,7 @@ describe('an async callback in place of a synchronous one', () => {
   test.each([
     ['seal', { codec: codecOf({ seal: later }) }, 'codec error'],
     ['bindPrincipal', { codec, bindPrincipal: later }, 'principal binding error'],
-  ])('%s is refused, and its rejection does not end the process', async (_name, options, reason) => {
+  ])('an async %s is refused, and its rejection does not end the process', async (_name, options, reason) => {
     const unhandled = await unhandledDuring(async () => {
       const outcome = await exchange(CALL, Object(options), undefined, ask('x'));
       expect(outcome).toMatchObject({ error: NOT_SEALED, events: [{ reason }] });
@@ -70,7 +70,7 @@ describe('an async callback in place of a synchronous one', () => {
     expect(unhandled).toEqual([]);
   });
 
-  test('unseal is refused, and its rejection does not end the process', async () => {
+  test('an async unseal is refused, and its rejection does not end the process', async () => {
     const unhandled = await unhandledDuring(async () => {
       expect((await echo('token', { codec: codecOf({ unseal: later }) })).error).toEqual(REFUSED);
     });
@@ -79,7 +79,7 @@ describe('an async callback in place of a synchronous one', () => {
 });
 
 describe('the size limits (F30)', () => {
-  test('accepts the longest token of any codec, and refuses one that is one character longer', async () => {
+  test('accepts the longest token of any codec, and refuses a token that is one character longer', async () => {
     const read: number[] = [];
     const reader = codecOf({
       unseal: (token: string) => {
@@ -113,7 +113,7 @@ describe('the size limits (F30)', () => {
 describe('the binding of a request', () => {
   const deep: unknown = JSON.parse(`${'['.repeat(600)}${']'.repeat(600)}`);
   test.each<[string, Record<string, unknown>]>([
-    ['a name that is no text', { name: 5 }],
+    ['a name that is not text', { name: 5 }],
     ['arguments nested too deep', { name: 't', arguments: { deep } }],
   ])('%s: no state is sealed for the request, and no token is accepted', async (_name, params) => {
     const sealed = await exchange({ method: 'tools/call', params }, { codec }, undefined, ask('x'));
@@ -176,7 +176,7 @@ describe('an error of a codec', () => {
     [5, 'not an Error'],
     [undefined, 'not an Error'],
     [['canary'], 'not an Error'],
-  ])('named %o is reported to onerror as %s, with its class and without its text (F21)', async (name, told) => {
+  ])('an error named %o is reported to onerror as %s, without its text (F21)', async (name, told) => {
     const { errors } = await echo('token', throwing(Object.assign(new Error('canary'), { name })));
     expect(errors.map((error) => error.message)).toEqual([
       `requestState: refused inbound on tools/call: codec error (${told})`,

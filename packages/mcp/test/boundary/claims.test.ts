@@ -100,7 +100,7 @@ describe('readClaims', () => {
 });
 
 describe('the principal claim', () => {
-  test('is that of the MCP Python SDK', () => {
+  test('equals the principal claim of the MCP Python SDK', () => {
     const claim = principalClaim('["web",null,null]', Buffer.from('e67e7c2b23f80928', 'hex'));
     expect(claim).toBe('5n58KyP4CShr2cJ0DJBILRBcfVS-ThQn');
   });

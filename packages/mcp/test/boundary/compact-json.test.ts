@@ -30,13 +30,13 @@ function outcome(wire: string): string {
   }
 }
 
-describe('compactJson writes what the MCP Python SDK writes', () => {
+describe('the output of compactJson, compared with the MCP Python SDK', () => {
   test('the file of vectors is complete', () => {
     expect([vectors.length, rejected.length]).toEqual([276, 19]);
     expect(representable.length).toBeGreaterThan(200);
   });
 
-  test.each(representable)('a value is written as by the MCP Python SDK: $name', ({ wire, canonical, digest }) => {
+  test.each(representable)('values are written as the Python SDK writes them: $name', ({ wire, canonical, digest }) => {
     const text = compactJson(JSON.parse(wire), { sortKeys: true });
     expect(text).toBe(canonical);
     expect(createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')).toBe(digest);

@@ -24,7 +24,7 @@ function steppedClock() {
 const inSeconds = (seconds: number): Date => new Date(START_MS + seconds * 1000);
 
 describe('memorySingleUse', () => {
-  test('resolves to true for one caller, and to false for every other', async () => {
+  test('resolves to true for one caller, and to false for every other caller', async () => {
     const store = memorySingleUse({ clock: steppedClock() });
     const claims = await Promise.all(Array.from({ length: 100 }, () => store.claim('token', inSeconds(600))));
     expect(claims.filter(Boolean)).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('memorySingleUse', () => {
     });
   });
 
-  test('rejects claims when it is full, evicts nothing, and accepts claims again after tokens expired (F23)', async () => {
+  test('rejects claims when it is full, evicts nothing, and accepts claims again once tokens have expired (F23)', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 3, clockSkewSeconds: 0, clock });
     for (const [id, seconds] of [

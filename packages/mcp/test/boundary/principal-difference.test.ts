@@ -48,7 +48,7 @@ beforeEach(() => {
   hashed.principals = 0;
 });
 
-describe('for a state of another principal', () => {
+describe('a state of another principal', () => {
   const client = 'canary-client';
   const sub = 'canary-user';
   test.each<[Parts, Parts, string]>([

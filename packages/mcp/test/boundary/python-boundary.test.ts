@@ -16,7 +16,7 @@ test('the file of vectors is complete', () => {
   expect([mints.length, vectors.length]).toEqual([149, 599]);
 });
 
-describe('claims are written byte for byte as by the MCP Python SDK', () => {
+describe('the bytes of claims, compared with the MCP Python SDK', () => {
   test.each(mints)('claims are written byte for byte as the MCP Python SDK writes them: $name', (mint) => {
     const { method, target, a } = mint;
     if (!isCarrierMethod(method)) throw new Error(`${method} is no carrier`);
@@ -44,7 +44,7 @@ describe('claims are written byte for byte as by the MCP Python SDK', () => {
   });
 });
 
-describe('answers a token like the MCP Python SDK', () => {
+describe('the answer to a token, compared with the MCP Python SDK', () => {
   test.each(vectors)('a token is answered as the MCP Python SDK answers it: $class: $name', async (echo) => {
     expect(verdict(echo, await echoed(echo))).toBe('as Python');
   });
@@ -151,7 +151,7 @@ describe('policies', () => {
     'short-key': [{ keys: [Buffer.alloc(31, 'ab')] }, RangeError],
   };
 
-  test.each(boundaryVectors.policyConstruction)('$name is rejected by the constructor', ({ name }) => {
+  test.each(boundaryVectors.policyConstruction)('the constructor rejects the policy $name', ({ name }) => {
     const [options, kind] = refused[name] ?? [];
     if (kind === undefined) throw new Error(`no counterpart for ${name}`);
     expect(() => Reflect.construct(RequestStateSecurity, [options])).toThrow(kind);

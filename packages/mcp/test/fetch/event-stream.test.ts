@@ -46,7 +46,7 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   return at.slice(1).map((stop, index) => bytes.subarray(at[index], stop));
 }
 
-test('forwards events without a message to rewrite byte for byte, wherever the stream is cut', async () => {
+test('events that need no rewriting are forwarded byte for byte, wherever the stream is cut', async () => {
   await fc.assert(
     fc.asyncProperty(text, fc.array(fc.nat()), async (sent, places) => {
       expect(await rewritten(cut(Buffer.from(sent), places))).toBe(sent);
@@ -70,7 +70,7 @@ test.each([
   ['\rdata: 1\r\rdata: 2', ['\r', 'data: 1\r\r', 'data: 2']],
   ['\r\ndata: 1\r\n\r\n', ['\r', '\ndata: 1\r\n\r', '\n']],
 ])(
-  'forwards every event of %j separately, including an empty one at the beginning, and nothing else',
+  'every event of %j is forwarded separately, including an empty one at the beginning, and nothing else is forwarded',
   async (sent, pieces) => {
     expect(await piecesOf([Buffer.from(sent)])).toEqual(pieces);
   },
@@ -91,7 +91,7 @@ test('a message is rewritten even if no blank line follows it', async () => {
 
 test.each([
   ['data that is cut off', 'data: {"requestState":"sec'],
-  ['a number that is no JSON', 'data: {"requestState":"secret","amount":NaN}\n\n'],
+  ['a number that is not JSON', 'data: {"requestState":"secret","amount":NaN}\n\n'],
   ['an escaped name', 'data: {"\\u0072equest\\u0053tate":"secret"\n\n'],
   ['a comment', ': {"requestState":"secret"}\n\n'],
 ])('an event that names a state but is not JSON is replaced: %s', async (_name, event) => {

@@ -37,7 +37,7 @@ test.each([
   ['{"a":12345678901234567890}', { a: 12345678901234567890n }],
   ['9007199254740991', 9007199254740991],
   ['9007199254740992', 9007199254740992n],
-])('%s is read as the number that it is', (sent, read) => {
+])('%s is read as the right number', (sent, read) => {
   expect(parseExactly(sent)).toEqual(read);
 });
 

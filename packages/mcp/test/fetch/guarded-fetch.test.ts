@@ -55,7 +55,7 @@ const withState = (message: typeof CALL | typeof READ, requestState: unknown) =>
 
 test.each([
   ['a name that is folded', { ...PING, Method: 'tools/call' }, 'other parsers could read the message differently'],
-  ['a number that is no JSON', '{"method":"tools/call","n":NaN}', 'the body is not valid JSON in UTF-8'],
+  ['a number that is not JSON', '{"method":"tools/call","n":NaN}', 'the body is not valid JSON in UTF-8'],
   [
     'a deep call',
     JSON.stringify(CALL).replace('"refund"', `$&,"a":${'['.repeat(50_000)}${']'.repeat(50_000)}`),
@@ -81,12 +81,12 @@ test.each([
     'Unsupported Media Type: Content-Encoding must be identity',
   ],
   ['a large body', { options: { maxRequestBytes: 9 } }, 413, 'Payload Too Large: Request body must not exceed 9 bytes'],
-])('%s is answered with the matching status, and not reported', async (_name, settings, status, reason) => {
+])('%s is answered with the matching status, and is not reported', async (_name, settings, status, reason) => {
   const outcome = await exchanged(CALL, '', settings);
   expect([outcome.status, outcome.text, outcome.errors, outcome.got]).toEqual([status, refused(reason), [], []]);
 });
 
-describe('a state of a client', () => {
+describe('a state that a client sends', () => {
   test.each([[CALL], [READ]])(
     'a state is verified before the handler gets it, and bound to its request: %j',
     async (message) => {
@@ -105,13 +105,13 @@ describe('a state of a client', () => {
     },
   );
 
-  test.each([[undefined], [null]])('a state of a client counts as absent if it is %s', async (state) => {
+  test.each([[undefined], [null]])('a state that a client sends counts as absent if it is %s', async (state) => {
     const { got, text, errors } = await exchanged(withState(READ, state));
     expect(await got[0]?.json()).toEqual(READ);
     expect([text, errors]).toEqual([answered({}), []]);
   });
 
-  test.each([[undefined], [null]])('a state of a client counts as absent if params is %s', async (params) => {
+  test.each([[undefined], [null]])('a state that a client sends counts as absent if params is %s', async (params) => {
     const { got, errors } = await exchanged({ ...CALL, params });
     expect(await got[0]?.json()).toEqual(JSON.parse(JSON.stringify({ ...CALL, params })));
     expect(errors).toEqual([]);
@@ -177,7 +177,7 @@ describe('the answer to a call', () => {
     ['for another id', answered(ASKED, 2), replaced(2), 'unsealed'],
     ['of two results', answered({}).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`), answered({}), ''],
     ['that is cut off', answered(ASKED).slice(0, -3), replaced(), 'cannot be read'],
-  ])('the answer to a call %s is sent without a state', async (_name, answer, text, reported) => {
+  ])('an answer %s to a call is sent without a state', async (_name, answer, text, reported) => {
     const outcome = await exchanged(CALL, answer);
     expect(outcome.text).toBe(text);
     expect(outcome.errors.join()).toContain(reported);

@@ -32,7 +32,7 @@ const result = (value: unknown, id: unknown = 1): string => JSON.stringify({ jso
 const ASKED = { resultType: 'input_required', requestState: 'the plaintext' };
 
 describe.each(['json', 'sse'] as const)('protectFetch around a handler that answers with %s', (mode) => {
-  test('serves tools, prompts and resources of two rounds to the official client', async () => {
+  test('serves tools, prompts and resources to the official client in two rounds', async () => {
     const seen: unknown[] = [];
     await using served = await serveProtected(plainHandler(mode, seen), { requireSubject: true });
     const client = await clientOf(served.url);
@@ -70,7 +70,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
       ['a request without a user', 'principal drift', { user: '' }],
       ['an expired token', 'expired', { wallMs: 601_000 }],
       ['a token of another audience', 'audience', { audience: 'another desk' }],
-    ])('%s is refused as by protectRequestState, and the handler is not called', async (_name, reason, attack) => {
+    ])('protectFetch refuses %s as protectRequestState does, without a handler call', async (_name, reason, attack) => {
       const { tamper, params, method, user, wallMs, audience } = Object(attack);
       const seen: unknown[] = [];
       let now = 1_795_000_000_000;
@@ -89,7 +89,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     });
   });
 
-  test('under requireSubject, refuses states of requests without a subject in both directions', async () => {
+  test('refuses states of requests without a subject in both directions under requireSubject', async () => {
     await using lenient = await serveProtected(plainHandler(mode));
     await using served = await serveProtected(plainHandler(mode), { requireSubject: true });
     const requestState = tokenOf(Object(await lenient.ask(REFUND, { user: '' })));
@@ -101,7 +101,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     ]);
   });
 
-  test('seals no state for an access token that bindPrincipal rejects, and sends nothing of the error', async () => {
+  test('seals no state for an access token that bindPrincipal rejects, and reveals nothing of the error', async () => {
     const bindPrincipal = async () => await Promise.reject(new Error('the secret of the verifier'));
     await using served = await serveProtected(plainHandler(mode), {}, { bindPrincipal });
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
@@ -218,7 +218,7 @@ describe('a request that tries to bypass the boundary', () => {
     ['without jsonrpc', { raw: JSON.stringify({ ...forged, jsonrpc: undefined }) }],
     ['twice, the valid one first', { raw: JSON.stringify(forged).replace('"requestState"', '"requestState":"x",$&') }],
     ['with a text as its id', { raw: JSON.stringify({ ...forged, id: 'a' }) }],
-  ])('%s is refused', async (_name, options) => {
+  ])('a forged request sent %s is refused', async (_name, options) => {
     await using served = await serveProtected(echo);
     expect(JSON.parse((await served.post(forged, options)).text)).toMatchObject({ error: REFUSED });
   });
@@ -493,7 +493,7 @@ describe('sizes and streams', () => {
     await cancelled.opened;
   });
 
-  test('a request whose client leaves while its token is verified does not reach the handler, and is not a refusal', async () => {
+  test('a request whose client leaves while its token is verified does not reach the handler, and does not count as a refusal', async () => {
     const holding = gate();
     const left = gate();
     const held = {
@@ -587,7 +587,7 @@ describe('options that protectFetch rejects', () => {
   const strict = new RequestStateSecurity({ codec, requireSubject: true });
   test.each([
     [
-      'a handler that is no function',
+      'a handler that is not a function',
       () => protectFetch(Object({}), security, required),
       'protectFetch: handler must be a function, got an object',
     ],
@@ -610,7 +610,7 @@ describe('options that protectFetch rejects', () => {
     ],
     ['an unknown option', () => protectFetch(handler, security, Object({ ...required, path: '/' })), 'path'],
     [
-      'a listener that is no function',
+      'a listener that is not a function',
       () => protectFetch(handler, security, Object({ ...required, onerror: 5 })),
       'protectFetch: onerror must be a function, got 5',
     ],

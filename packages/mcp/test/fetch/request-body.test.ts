@@ -27,7 +27,7 @@ describe('a body', () => {
     ['[]', 'json'],
     ['/**/{}', 'other'],
     ['#\n{}', 'other'],
-  ])('a body that begins with %j is read whole, and is %s', async (text, kind) => {
+  ])('a body that begins with %j is read whole, and is treated as %s', async (text, kind) => {
     const { request, seen } = arriving([' \n', text.slice(0, 1), text.slice(1), ' ']);
     expect((await readRequestBody(request, 1_000)).kind).toBe(kind);
     expect(seen.read).toBe(4);
@@ -64,7 +64,7 @@ describe('a body', () => {
     ['{', '11', 'refused', 1],
     ['a', '11', 'other', 1],
   ])(
-    'under a limit of 10 bytes, a body that begins with %j and has the content-length %s is %s',
+    'under a limit of 10 bytes, a body that begins with %j and has the content-length %s is treated as %s',
     async (first, length, kind, chunks) => {
       const { request, seen } = arriving([first, '"a"', ':1}'], { 'content-length': length });
       expect((await readRequestBody(request, 10)).kind).toBe(kind);

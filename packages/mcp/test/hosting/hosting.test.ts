@@ -183,7 +183,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       await expect.poll(() => desk.told.slice(0, story.length), SOON).toEqual(story);
     });
 
-    test('answers a request for a list that was announced but has no entries', async () => {
+    test('the server answers a request for a list that was announced but has no entries', async () => {
       await using empty = await open({ empty: true });
       await using visitor = await guestAt(empty.transport(era, 'ada'), era);
       expect(visitor.client.getServerCapabilities()).toMatchObject({ tools: {}, prompts: {}, resources: {} });

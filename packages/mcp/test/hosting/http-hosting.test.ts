@@ -55,7 +55,7 @@ describe.each(variants)('a server hosted by %s', (name, host) => {
     expect(desk.told).toEqual([]);
   });
 
-  test.each(['before', 'none'] as const)('body parser %s: both rounds pass', async (bodyParser) => {
+  test.each(['before', 'none'] as const)('with the body parser setting %s, both rounds pass', async (bodyParser) => {
     await using desk = await open(host, bodyParser);
     const first = await post(desk.origin, asModern(REFUND));
     const requestState = tokenOf(JSON.parse(first.text));
@@ -75,7 +75,7 @@ describe.each(variants)('a server hosted by %s', (name, host) => {
   describe('a transport without a legacy check in front of it', () => {
     const MOUNTS = ['/transport', '/session-transport'] as const;
 
-    test.each(MOUNTS)('%s: does not serve 2026-07-28', async (mount) => {
+    test.each(MOUNTS)('%s does not serve 2026-07-28', async (mount) => {
       await using desk = await open(host);
       const client = new Client({ name: 'guest', version: '1.0.0' }, { versionNegotiation: { mode: { pin: MODERN } } });
       const transport = new StreamableHTTPClientTransport(new URL(mount, desk.origin), {

@@ -98,7 +98,7 @@ describe('createMcpdRequestStateSecurity', () => {
   test.each<[string, (token: string) => string, string]>([
     ['forged', () => 'v1e.forged', 'alice'],
     ['plaintext', () => 'asked:A1', 'alice'],
-    ['somebody else’s', (token) => token, 'mallory'],
+    ['another user’s', (token) => token, 'mallory'],
     ['another tool’s', () => peer.encode('x', { ...alice, target: 'tools/call\0other' }), 'alice'],
     ['a prompt’s', () => peer.encode('x', { ...alice, target: 'prompts/get\0refund' }), 'alice'],
     [
@@ -107,7 +107,7 @@ describe('createMcpdRequestStateSecurity', () => {
       'alice',
     ],
     ['huge', () => 'x'.repeat(300_000), 'alice'],
-  ])('%s: the handler runs as in the first round, without the input responses', async (_name, tokenFor, user) => {
+  ])('with a token that is %s, the handler runs again without the input responses', async (_name, tokenFor, user) => {
     const token = tokenOf(await call({}));
     const answer = await call({ requestState: tokenFor(token), inputResponses: YES }, user);
     expect(peer.decode(tokenOf(answer), { ...alice, subject: user })).toBe('asked:A1');

@@ -51,7 +51,7 @@ function signedUnder(key: Buffer, payload: string | Uint8Array): string {
   return `v1.${Buffer.from(payload).toString('base64url')}.${mac}`;
 }
 
-describe.each(MODES)('in mode %s', (mode) => {
+describe.each(MODES)('the codec in mode %s', (mode) => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock });
 
   test('decode returns the encoded state for the same requester, with every binding', () => {
@@ -68,7 +68,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     fc.assert(round, { numRuns: 300 });
   });
 
-  test('decode returns null for a damaged, cut or re-encoded token, or another mode or key (F18, F19, F24)', () => {
+  test('decode returns null for a damaged, cut or re-encoded token, or for another mode or key (F18, F19, F24)', () => {
     const token = states.encode('{"step":1}', alice);
     for (let at = 0; at < token.length; at++) {
       for (const damaged of [
@@ -231,7 +231,7 @@ test('a token that is accepted triggers no read of the ring', async () => {
   expect(fleet.reads - before).toBe(3);
 });
 
-test('encode makes and decode accepts a token of 262 144 characters, and encode makes no longer one (F30)', () => {
+test('encode makes a token of 262 144 characters, which decode accepts, but makes no longer token (F30)', () => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
   // The rest of a token beside the state; 262 140 characters of base64url leave this.
   const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
@@ -328,19 +328,19 @@ describe('revisions of mcp.d’s signed format', () => {
 describe('the options of createMcpdRequestStateCodec', () => {
   test.each<[string, unknown, string]>([
     ['null', null, 'TypeError'],
-    ['an unknown one', { key: KEY, bindTo: 'none' }, 'TypeError'],
+    ['an unknown option', { key: KEY, bindTo: 'none' }, 'TypeError'],
     ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'TypeError'],
     ['a text without a UTF-8 form', { key: `${KEY}\ud800` }, 'TypeError'],
-    ['31 bytes', { key: new Uint8Array(31) }, 'RangeError'],
-    ['an empty key, which is not the same as none', { key: '' }, 'RangeError'],
+    ['a key of 31 bytes', { key: new Uint8Array(31) }, 'RangeError'],
+    ['an empty key, which is not the same as a missing one', { key: '' }, 'RangeError'],
     ['a codec of another type', { codec: KEY }, 'TypeError'],
-    ['both', { key: KEY, codec: {} }, 'TypeError'],
+    ['a key together with a codec', { key: KEY, codec: {} }, 'TypeError'],
     ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
     ['an unknown binding', { key: KEY, binding: 'tool' }, 'RangeError'],
     ['an unknown revision', { key: KEY, revision: '2026-07' }, 'RangeError'],
-    ['no life', { key: KEY, ttlSeconds: 0 }, 'RangeError'],
-    ['half a second', { key: KEY, ttlSeconds: 0.5 }, 'RangeError'],
-    ['a life that is text', { key: KEY, ttlSeconds: '300' }, 'TypeError'],
+    ['a lifetime of 0', { key: KEY, ttlSeconds: 0 }, 'RangeError'],
+    ['a lifetime of half a second', { key: KEY, ttlSeconds: 0.5 }, 'RangeError'],
+    ['a lifetime that is text', { key: KEY, ttlSeconds: '300' }, 'TypeError'],
     ['a clock of another type', { key: KEY, clock: {} }, 'TypeError'],
   ])('%s is rejected', (_name, options, error) => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));

@@ -42,7 +42,7 @@ function encryptedAs(vector: Vector, payload: string): string {
 describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () => {
   test('the file has 30 vectors of secureRequestState', () => expect(mcpdVectors.length).toBe(30));
 
-  test.each(titled)('$title: every token gets the recorded answer', (vector) => {
+  test.each(titled)('$title: the codec accepts or refuses the token as recorded', (vector) => {
     // The expired tokens had no life left when they were made; by the real clock, the other tokens have decades left.
     const codec = codecOf(vector, '2026-06', vector.expired ? Date.parse('2027-01-01') : BEFORE);
     for (const { subject, tool, accepted } of vector.echoedBy) {

@@ -40,7 +40,7 @@ function adopting(seen: RefundCall[] = [], events: RejectEvent[] = [], policy: o
 }
 
 test.each([false, true])(
-  'an input_required result that a handler printed into text does not leave a protected server, with adopt: %s',
+  'with adopt: %s, a protected server does not send an input_required result that a handler wrote as text',
   async (adopt) => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => void events.push(event) });
@@ -61,8 +61,8 @@ test.each([false, true])(
   },
 );
 
-describe('with adopt, a server that has handlers', () => {
-  test('seals the states of handlers registered before and after, and accepts them back', async () => {
+describe('a server that has handlers, protected with adopt', () => {
+  test('seals the states of handlers registered before or after protection, and accepts these states back', async () => {
     const seen: RefundCall[] = [];
     await using http = await serveHttp(adopting(seen));
     const requestState = tokenOf(await http.call('tools/call', REFUND, { user: 'ada' }));
@@ -88,7 +88,7 @@ describe('with adopt, a server that has handlers', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('with re-elicit, an expired token leads to a new question without state and input responses', async () => {
+  test('with re-elicit, the handler runs again after an expired token, without the state and the input responses', async () => {
     const seen: RefundCall[] = [];
     let now = 1_795_000_000_000;
     const clock = { wallMs: () => now, monotonicNs: () => 0n };
@@ -100,7 +100,7 @@ describe('with adopt, a server that has handlers', () => {
     expect(seen[1]).toEqual({ order: 'A1', state: undefined, answers: undefined });
   });
 
-  test('leaves a client of a 2025 revision to the SDK, which asks it in process', async () => {
+  test('lets the SDK serve a client of a 2025 revision in process', async () => {
     const seen: RefundCall[] = [];
     const [mine, transport] = InMemoryTransport.createLinkedPair();
     await adopting(seen)().connect(transport);
@@ -182,7 +182,7 @@ describe('the option adopt', () => {
   });
 
   test.each([[[]], [[['tools/call', () => ({})] as const]]])(
-    'rejects an SDK whose list of handlers has only %o of those that are registered',
+    'rejects an SDK whose list of handlers is %o although more handlers are registered',
     (listed) => {
       const server = new Server(INFO, { capabilities: { tools: {} } });
       server.setRequestHandler('tools/call', () => ({ content: [] }));
@@ -196,7 +196,7 @@ describe('the option adopt', () => {
     },
   );
 
-  test('adopt is not the default: a server with handlers is rejected, and the message names the option', () => {
+  test('a server with handlers is rejected by default, with a message that names the option adopt', () => {
     expect(() => protectRequestState(withTool(), security, { defaultAudience: null })).toThrow('or set adopt: true');
   });
 });

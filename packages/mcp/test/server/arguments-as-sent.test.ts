@@ -94,19 +94,22 @@ const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpSe
   },
 };
 
-describe('a first round is bound to the arguments as sent (F49)', () => {
-  test.each(Object.entries(servers))('a first round is bound to the arguments as sent with %s', async (_name, make) => {
-    const events: RejectEvent[] = [];
-    const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
-    await using http = await serveHttp(() => make(security));
-    const first = await http.call('tools/call', SENT);
-    const echo = { ...SENT, requestState: tokenOf(first), inputResponses: YES };
-    expect(textOf(await http.call('tools/call', echo))).toBe('page 1 of 10');
-    expect(events).toEqual([]);
-    const other = { ...echo, arguments: { ...SENT.arguments, limit: 10 } };
-    expect((await http.call('tools/call', other)).error).toMatchObject({ code: -32602 });
-    expect(events.map(({ reason }) => reason)).toEqual(['request binding']);
-  });
+describe('the arguments to which a first round is bound (F49)', () => {
+  test.each(Object.entries(servers))(
+    'with %s, a first round is bound to the arguments as sent',
+    async (_name, make) => {
+      const events: RejectEvent[] = [];
+      const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
+      await using http = await serveHttp(() => make(security));
+      const first = await http.call('tools/call', SENT);
+      const echo = { ...SENT, requestState: tokenOf(first), inputResponses: YES };
+      expect(textOf(await http.call('tools/call', echo))).toBe('page 1 of 10');
+      expect(events).toEqual([]);
+      const other = { ...echo, arguments: { ...SENT.arguments, limit: 10 } };
+      expect((await http.call('tools/call', other)).error).toMatchObject({ code: -32602 });
+      expect(events.map(({ reason }) => reason)).toEqual(['request binding']);
+    },
+  );
 
   test('tokens in mcp.d’s format are bound to the name of the tool as sent', async () => {
     const events: RejectEvent[] = [];
@@ -135,7 +138,7 @@ describe('the size limit of bound arguments', () => {
   const argumentsOf = (length: number) => ({ text: 'a'.repeat(length - 11) });
   const identityOf = (length: number) => requestIdentity('tools/call', { name: 'n', arguments: argumentsOf(length) });
 
-  test('arguments up to the limit are bound, with the digest of the whole text', () => {
+  test('arguments up to the limit are bound by a digest of their whole text', () => {
     expect(identityOf(LONGEST).digest).toHaveLength(22);
     expect(() => identityOf(LONGEST + 1)).toThrow('arguments too large');
   });

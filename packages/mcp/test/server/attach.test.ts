@@ -73,7 +73,7 @@ function sealedIn(token: string): unknown {
   return claims['s'];
 }
 
-describe('protectRequestState rejects a server that is already in use', () => {
+describe('the server to protect', () => {
   const { security } = watched();
 
   test.each([
@@ -112,7 +112,7 @@ describe('protectRequestState rejects a server that is already in use', () => {
     expect(() => Reflect.apply(protectRequestState, undefined, [new McpServer(INFO), {}, AUDIENCE])).toThrow(TypeError);
   });
 
-  test('a missing audience is rejected, unless it is null', () => {
+  test('an audience is required, but may be null', () => {
     expect(() => protectRequestState(new McpServer(INFO), security)).toThrow(TypeError);
     expect(() => protectRequestState(new McpServer(INFO), security, {})).toThrow('audience');
     expect(() =>
@@ -149,7 +149,7 @@ const askOnce = (state: string | undefined): Record<string, unknown> =>
     ? { resultType: 'input_required', requestState: PLAINTEXT }
     : { content: [{ type: 'text', text: state }] };
 
-describe('handlers are guarded however they are registered', () => {
+describe('the guard around handlers', () => {
   const coercing = {
     '~standard': {
       version: 1 as const,
@@ -169,7 +169,7 @@ describe('handlers are guarded however they are registered', () => {
     fallbackRequestHandler: (server) => {
       server.fallbackRequestHandler = async (_request, ctx) => askOnce(ctx.mcpReq.requestState<string>());
     },
-    'a fallbackRequestHandler read and put back': (server) => {
+    'a fallbackRequestHandler that was read and assigned again': (server) => {
       server.fallbackRequestHandler = async (_request, ctx) => askOnce(ctx.mcpReq.requestState<string>());
       const handler = server.fallbackRequestHandler;
       server.fallbackRequestHandler = handler;
@@ -232,7 +232,7 @@ describe('handlers are guarded however they are registered', () => {
     expect((await http.call('tools/call', other)).error).toEqual(REFUSED);
   });
 
-  test('a fallback handler that was set before protection is guarded, and a missing one stays missing', async () => {
+  test('a fallback handler that was set before protection is guarded, and none is added if there was none', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = new Server(INFO);
@@ -341,7 +341,7 @@ describe('the check at the transport', () => {
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
   });
 
-  test('leaves the transport the same object of the same class', async () => {
+  test('does not replace the transport or change its class', async () => {
     const { security } = watched();
     const server = refundServer(security);
     const [, transport] = InMemoryTransport.createLinkedPair();
@@ -350,7 +350,7 @@ describe('the check at the transport', () => {
     expect(transport).toBeInstanceOf(InMemoryTransport);
   });
 
-  test('removes the mark of a token each time the token is sent, and keeps no record of it (F23)', async () => {
+  test('removes the mark of a token each time the token is sent, and keeps no record of the token (F23)', async () => {
     const left: unknown[] = [];
     let trips = 0;
     const transport = { send: async (message: unknown) => void left.push(message), start: async () => {} };
@@ -374,7 +374,7 @@ describe('the check at the transport', () => {
 
   test.each<[string, boolean, (server: Server, seen: unknown[]) => void]>([
     [
-      'a handler put in past the interposed method',
+      'a handler set through the method of the prototype',
       true,
       (server, seen) => {
         const handler = (_request: unknown, ctx: ServerContext) => {
@@ -422,7 +422,7 @@ describe('the check at the transport', () => {
     await connection.close();
   });
 
-  test('guards a fallback handler that is assigned after the server was connected', async () => {
+  test('guards a fallback handler that is assigned after the server is connected', async () => {
     const { security, events } = watched();
     const server = protectRequestState(new Server(INFO), security, AUDIENCE);
     const [client, transport] = InMemoryTransport.createLinkedPair();
@@ -437,7 +437,7 @@ describe('the check at the transport', () => {
   });
 });
 
-describe('two concurrent requests with the same id keep their states apart', () => {
+describe('concurrent requests with the same id', () => {
   test.each(['modern', 'legacy'])(
     'two concurrent requests with the same id keep their states apart on a %s connection',
     async (era) => {
@@ -496,7 +496,7 @@ describe('a client of a 2025 revision', () => {
     await client.close();
   });
 
-  test('a client of a 2025 revision is refused for a requestState, even one that a handler just returned', async () => {
+  test('a client of a 2025 revision is refused if it sends a requestState, even one that a handler has just returned', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     const connection = await serveConnection(() => refundServer(security, seen));
@@ -545,7 +545,7 @@ describe('a client of a 2025 revision', () => {
   });
 });
 
-describe('no handler runs for a client that disconnects', () => {
+describe('a client that disconnects', () => {
   test.each(['codec.prepare', 'the single-use store'])(
     'no handler runs for a client that disconnects while %s is awaited',
     async (where) => {
@@ -682,7 +682,7 @@ describe('the user’s own verify hook', () => {
 });
 
 describe('a server for each HTTP request, with one policy', () => {
-  test('accepts the state that the server of the previous request sealed, with the official client', async () => {
+  test('accepts from the official client the state that the server of the previous request sealed', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     let servers = 0;
@@ -708,8 +708,8 @@ describe('a server for each HTTP request, with one policy', () => {
   });
 });
 
-describe('the boundary is outside the callback of a tool', () => {
-  test('an error thrown by the callback becomes a tool error, and a refusal a protocol error', async () => {
+describe('errors in the callback of a tool', () => {
+  test('an error that the callback throws becomes a tool error, and a refusal becomes a protocol error', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
@@ -782,7 +782,7 @@ describe('a state that is not a string', () => {
     },
   );
 
-  test('a state on a result that is not input_required is not sent', async () => {
+  test('a state in a result that is not input_required is not sent', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
       const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });

@@ -53,7 +53,7 @@ describe('authInfoOf', () => {
     ['exp', { exp: Number.POSITIVE_INFINITY }, 'a number'],
     ['scope', { scope: 5 }, 'a string or an array of strings'],
     ['scp', { scp: ['read', 5] }, 'a string or an array of strings'],
-  ] as const)('throws an InvalidClaimError that names %s, without its value, for %j', (claim, claims, expected) => {
+  ] as const)('throws an InvalidClaimError that names %s, but not its value, for %j', (claim, claims, expected) => {
     const thrown = (() => {
       try {
         return authInfoOf({ token, claims });

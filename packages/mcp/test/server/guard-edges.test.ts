@@ -75,7 +75,7 @@ describe('a guard', () => {
   const asks = (requestState: unknown) => () => ({ resultType: 'input_required', requestState });
 
   test.each([[null], [undefined], ['text'], [5]])(
-    'leaves the result %o to the SDK, on the first round and on a later one',
+    'returns the result %o unchanged, in the first round and in a later one',
     async (result) => {
       const { run, sealed, rejected } = guarded();
       await run({ handle: asks('x') });
@@ -108,7 +108,7 @@ describe('a guard', () => {
     expect([sealed, rejected]).toEqual([[], []]);
   });
 
-  test('replays only the byte-exact state of the same request for a client of a 2025 revision', async () => {
+  test('accepts from a client of a 2025 revision only the state of the same request, byte for byte', async () => {
     const { run, sealed, rejected } = guarded();
     const call = { revision: '2025-11-25', signal: new AbortController().signal };
     await run({ ...call, handle: asks('plaintext') });
@@ -126,7 +126,7 @@ describe('a handler with three arguments', () => {
   test.each([
     ['issues', { issues: [{ message: 'no' }] }],
     ['a value and issues', { value: { name: 't' }, issues: [{ message: 'no' }] }],
-  ])('a handler does not run if its schema finds %s', async (_name, outcome) => {
+  ])('a handler does not run if its schema returns %s', async (_name, outcome) => {
     const server = protectedServer();
     let ran = false;
     const params = { '~standard': { version: 1 as const, vendor: 'test', validate: () => Object(outcome) } };
@@ -190,14 +190,14 @@ test('a refusal is reported once even without onReject, and answered even withou
   expect((await answerOf(again, { ...request, params: { name: 't' } })).error).toEqual(NOT_SEALED);
 });
 
-test('every property of a server can still be read after it was protected', () => {
+test('a protected server still has every enumerable property that it had before', () => {
   const server = new Server(INFO);
   const shown = Object.keys(server);
   expect(shown).toContain('fallbackRequestHandler');
   expect(Object.keys(protectRequestState(server, security, NOBODY))).toEqual(expect.arrayContaining(shown));
 });
 
-describe('createProtectedMcpServer announces the same capabilities as the class', () => {
+describe('the capabilities that createProtectedMcpServer announces', () => {
   const all = { tools: { listChanged: false }, prompts: { listChanged: false }, resources: { subscribe: true } };
   const lists = { tools: 'tools/list', prompts: 'prompts/list', resources: 'resources/list' };
   const names = ['tools', 'prompts', 'resources'] as const;
@@ -226,7 +226,7 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
   );
 
   test.each([[undefined], [{}], [{ requestState: {} }], [{ requestState: { verify: undefined } }]])(
-    'the options %o need no capabilities and no verify',
+    'the options %o, which have neither capabilities nor verify, are accepted',
     (options) => {
       const given = options === undefined ? undefined : Object(options);
       const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: given });
@@ -283,7 +283,7 @@ describe('watch', () => {
     expect(marked).not.toBe(markSealed('token'));
   });
 
-  test('passes every other message unchanged', async () => {
+  test('passes on every other message unchanged', async () => {
     const { trips, watcher, transport } = wired();
     const watched = transport();
     watch(watched, watcher);
@@ -345,14 +345,14 @@ describe('the event for access tokens without a subject', () => {
 
   test.each([
     ['no HTTP', {}],
-    ['nobody signed in', { http: {} }],
-    ['null for who is signed in', { http: { authInfo: null } }],
+    ['no user is signed in', { http: {} }],
+    ['null as the authInfo', { http: { authInfo: null } }],
   ])('the event is not emitted for a request without a principal: %s', (_name, context) => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(telling(() => expect(bind(Object(context))).toBe(null))).toEqual([]);
   });
 
-  test('treats extra: null as no issuer and no subject', () => {
+  test('authenticatedPrincipal returns no issuer and no subject if extra is null', () => {
     const context = Object({ http: { authInfo: { token: 't', clientId: 'web', scopes: [], extra: null } } });
     expect(authenticatedPrincipal(context)).toBe('["web",null,null]');
   });

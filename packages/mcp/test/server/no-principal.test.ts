@@ -57,7 +57,7 @@ describe('requireSubject', () => {
     });
   });
 
-  test('emits one process warning that names what to configure', async () => {
+  test('emits one process warning that explains what to configure', async () => {
     const { bind, warnings } = await freshBinder({ requireSubject: true });
     for (let i = 0; i < 3; i++) expect(() => bind(Object({ http: undefined }))).toThrow(TypeError);
     expect(warnings()).toHaveLength(1);
@@ -85,7 +85,7 @@ test.each([
   },
 );
 
-test('a request with authInfo gives no warning, whatever its headers', async () => {
+test('a request with authInfo causes no warning, whatever its headers are', async () => {
   const { bind, warnings } = await freshBinder({});
   const req = new Request('http://127.0.0.1/mcp', { headers: { authorization: 'Bearer canary' } });
   expect(bind(Object({ http: { req, authInfo: signedIn('ada') } }))).toBe('["web","https://idp.example","ada"]');
@@ -108,7 +108,7 @@ async function freshBinder(options: object): Promise<{
   return { bind: principalBinder(policyOf(new RequestStateSecurity({ codec, ...options }))), warnings };
 }
 
-test('createProtectedMcpServer rejects an empty server name, which every unnamed server would share as audience', async () => {
+test('createProtectedMcpServer rejects an empty server name, which every unnamed server would share as its audience', async () => {
   const { createProtectedMcpServer, RequestStateSecurity } = await import('../../src/index.ts');
   const serverInfo = { name: '', version: '1.0.0' };
   for (const policy of [{ codec }, { codec, audience: 'a' }]) {

@@ -50,7 +50,7 @@ describe('the options of RequestStateSecurity', () => {
     ['a futureSkewSeconds that is null', { codec, futureSkewSeconds: null }, 'futureSkewSeconds'],
     ['a clock that is a function', { codec, clock: () => 0 }, 'clock'],
     ['an onReject that is an object', { codec, onReject: {} }, 'onReject'],
-  ])('%s is a TypeError that names it', (_name, options, named) => {
+  ])('%s causes a TypeError that names the option', (_name, options, named) => {
     expect(construct(options)).toThrow(TypeError);
     expect(construct(options)).toThrow(named);
   });
@@ -58,7 +58,7 @@ describe('the options of RequestStateSecurity', () => {
   test.each([
     ['a maxTokenLength over the codecs’ own cap', { codec, maxTokenLength: 262_145 }, 'maxTokenLength'],
     ['a maxTokenLength that is NaN', { codec, maxTokenLength: Number.NaN }, 'maxTokenLength'],
-    ['a maxTokenLength that is no integer', { codec, maxTokenLength: 1000.5 }, 'maxTokenLength'],
+    ['a maxTokenLength that is not an integer', { codec, maxTokenLength: 1000.5 }, 'maxTokenLength'],
     ['a negative futureSkewSeconds', { codec, futureSkewSeconds: -1 }, 'futureSkewSeconds'],
     [
       'a ttl longer than the codec’s keys live',
@@ -70,7 +70,7 @@ describe('the options of RequestStateSecurity', () => {
       { codec: codecOf({ tokenLifetimeSeconds: Number.NaN }) },
       'tokenLifetimeSeconds',
     ],
-  ])('%s is a RangeError that names it', (_name, options, named) => {
+  ])('%s causes a RangeError that names the option', (_name, options, named) => {
     expect(construct(options)).toThrow(RangeError);
     expect(construct(options)).toThrow(named);
   });
@@ -188,7 +188,7 @@ const context = (http: object | undefined) => Object({ http });
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 
 describe('the principal of a token', () => {
-  test('alice’s token is refused for bob and without a principal, and one without a principal for alice', async () => {
+  test('alice’s token is refused for bob and without a principal, and a token without a principal is refused for alice', async () => {
     await using at = await desk({});
     const [alices, nobodys] = [await mint(at, 'alice'), await mint(at)];
     const echo = (requestState: string, user?: string) =>
@@ -200,7 +200,7 @@ describe('the principal of a token', () => {
     expect(reasons(at)).toEqual(['principal', 'principal drift', 'principal drift']);
   });
 
-  test('authenticatedPrincipal returns the same text as the Python SDK, and refuses other types of claims', () => {
+  test('authenticatedPrincipal returns the same text as the Python SDK, and refuses claims of other types', () => {
     const of = (extra: object | undefined, clientId: unknown = 'web') =>
       authenticatedPrincipal(context({ authInfo: { clientId, ...(extra === undefined ? {} : { extra }) } }));
     expect(authenticatedPrincipal(context(undefined))).toBe(null);
@@ -215,7 +215,7 @@ describe('the principal of a token', () => {
   });
 
   const without = { token: 't', clientId: 'shared-app', scopes: [] };
-  test('a token without a subject is reported once for each client, without the client id', async () => {
+  test('an access token without a subject is reported once for each client, and the report does not contain the client id', async () => {
     const told: unknown[] = [];
     const listen = (message: unknown) => void told.push(message);
     subscribe('sealring:principal-without-subject', listen);
@@ -280,7 +280,7 @@ describe('onInvalid', () => {
     ['malformed', (token: string) => `${token}.TAMPERED`, {}, 'malformed'],
     ['for other arguments', (token: string) => token, { arguments: { order: 'B2' } }, 'request binding'],
   ] as const)(
-    'a token that is %s runs the handler again only with re-elicit-any',
+    'after a token that is %s, the handler runs again only with re-elicit-any',
     async (_name, change, params, reason) => {
       await using careful = await desk({ onInvalid: 're-elicit' });
       await using trusting = await desk({ onInvalid: 're-elicit-any' });
@@ -321,7 +321,7 @@ function store() {
 }
 
 describe('single use', () => {
-  test('a token can be redeemed once across the fleet, and its claim lasts until exp plus the skew', async () => {
+  test('a token can be redeemed only once across the fleet, and its claim lasts until exp plus the clock skew', async () => {
     const shared = store();
     const wallMs = 1_795_000_000_000;
     const options = { singleUse: shared, clock: clockAt(wallMs) };
@@ -336,14 +336,14 @@ describe('single use', () => {
     expect(shared.claims[0]?.expiresAt.getTime()).toBe(wallMs + 660_000);
   });
 
-  test('one of two concurrent redemptions runs the handler', async () => {
+  test('only one of two concurrent redemptions runs the handler', async () => {
     await using at = await desk({ singleUse: store() });
     const echo = { ...REQUEST, requestState: await mint(at), inputResponses: YES };
     const answers = await Promise.all([at.http.call('tools/call', echo), at.http.call('tools/call', echo)]);
     expect(answers.filter((answer) => answer.error === undefined)).toHaveLength(1);
   });
 
-  test('a token that is refused can still be redeemed', async () => {
+  test('a token that was refused for another user or other arguments can still be redeemed', async () => {
     const shared = store();
     await using at = await desk({ singleUse: shared });
     const requestState = await mint(at, 'alice');
@@ -369,7 +369,7 @@ describe('single use', () => {
     expect(inspect(at.errors)).not.toContain('canary');
   });
 
-  test('a client that disconnects while its token is verified does not redeem it', async () => {
+  test('a client that disconnects while its token is being verified does not redeem that token', async () => {
     const shared = store();
     const leaving = new AbortController();
     const policy = policyOf(new RequestStateSecurity({ codec, singleUse: shared }));
@@ -390,7 +390,7 @@ describe('single use', () => {
     expect(shared.claims).toEqual([]);
   });
 
-  test('a token without an identifier is refused, and a token with one is accepted without single use', async () => {
+  test('with single use, a token without an identifier is refused; without it, a token with an identifier is accepted', async () => {
     await using off = await desk({});
     await using on = await desk({ singleUse: store() });
     const without = { ...REQUEST, requestState: await mint(off) };
@@ -442,21 +442,24 @@ describe('codecs', () => {
     ['with our name and no reason', named('InvalidRequestState', undefined), 'codec error'],
     ['with our members and no Error', { name: 'InvalidRequestState', reason: 'unknown key' }, 'codec error'],
     ['null', null, 'codec error'],
-  ])('the error %s: %s', async (_name, thrown, reason) => {
-    const throwing = codecOf({
-      unseal: () => {
-        throw thrown;
-      },
-    });
-    const outcome = await exchange(echo, { codec: throwing, onInvalid: 're-elicit' });
-    // An error other than an unknown key never lets the handler run again (F9).
-    expect([outcome.handled, outcome.error]).toEqual(reason === 'unknown key' ? [true, undefined] : [false, REFUSED]);
-    expect(outcome.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
-    expect(inspect(outcome.errors)).not.toContain('canary');
-  });
+  ])(
+    'an error that unseal throws is reported with a known reason or as a codec error: %s (%s)',
+    async (_name, thrown, reason) => {
+      const throwing = codecOf({
+        unseal: () => {
+          throw thrown;
+        },
+      });
+      const outcome = await exchange(echo, { codec: throwing, onInvalid: 're-elicit' });
+      // An error other than an unknown key never lets the handler run again (F9).
+      expect([outcome.handled, outcome.error]).toEqual(reason === 'unknown key' ? [true, undefined] : [false, REFUSED]);
+      expect(outcome.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
+      expect(inspect(outcome.errors)).not.toContain('canary');
+    },
+  );
 
   test.each([['text'], [null], [Promise.resolve(new Uint8Array(1))], [[1, 2]]])(
-    'unseal that returns %o is a codec error',
+    'a result of %o from unseal causes a codec error',
     async (value) => {
       const outcome = await exchange(echo, { codec: codecOf({ unseal: () => value }) });
       expect(outcome.events.map((event) => event.reason)).toEqual(['codec error']);
@@ -464,7 +467,7 @@ describe('codecs', () => {
   );
 
   test.each([[''], [null], [Promise.resolve('token')], [new Uint8Array(3)]])(
-    'seal that returns %o is a codec error',
+    'a result of %o from seal causes a codec error',
     async (value) => {
       const outcome = await sealing({ codec: codecOf({ seal: () => value }) }, 'x');
       expect(outcome.error).toEqual(NOT_SEALED);

@@ -43,20 +43,23 @@ describe('sealing a first round when no key may seal (F50)', () => {
   test.each([
     ['ring read too old', { codecReason: 'ring read too old' }, 'seal unavailable (ring read too old)'],
     ['canary', {}, 'seal unavailable (SealUnavailableError)'],
-  ])('refuses with `seal unavailable` and the codec’s reason if that does not help: %s', async (word, told, line) => {
-    const order: unknown[] = [];
-    const outcome = await exchange(CALL, { codec: awaiting(2, order, word) }, undefined, ask);
-    expect(outcome.error).toEqual(NOT_SEALED);
-    expect(outcome.events).toStrictEqual([
-      { direction: 'outbound', method: 'tools/call', reason: 'seal unavailable', ...told },
-    ]);
-    expect(outcome.errors.map(({ message }) => message)).toEqual([
-      `requestState: refused outbound on tools/call: ${line}`,
-    ]);
-    expect(order).toHaveLength(3);
-  });
+  ])(
+    'refuses with `seal unavailable` and the codec’s reason if the second attempt fails too: %s',
+    async (word, told, line) => {
+      const order: unknown[] = [];
+      const outcome = await exchange(CALL, { codec: awaiting(2, order, word) }, undefined, ask);
+      expect(outcome.error).toEqual(NOT_SEALED);
+      expect(outcome.events).toStrictEqual([
+        { direction: 'outbound', method: 'tools/call', reason: 'seal unavailable', ...told },
+      ]);
+      expect(outcome.errors.map(({ message }) => message)).toEqual([
+        `requestState: refused outbound on tools/call: ${line}`,
+      ]);
+      expect(order).toHaveLength(3);
+    },
+  );
 
-  test('a first round is not sealed again if prepare is missing or fails, and the reason is kept', async () => {
+  test('sealing a first round is not retried if prepare is missing or fails, and the refusal has the codec’s reason', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, order);
     const failing = async () => Promise.reject(new Error('canary'));
@@ -69,7 +72,7 @@ describe('sealing a first round when no key may seal (F50)', () => {
     }
   });
 
-  test('a first round is not sealed again after other errors of the codec', async () => {
+  test('sealing a first round is not retried after other errors of the codec', async () => {
     let seals = 0;
     const codec = {
       seal: () => {
@@ -111,7 +114,7 @@ describe('mint of createRequestStateCodec when no key may seal (F50)', () => {
     expect(order).toEqual(['seal', ['prepare', undefined, undefined], 'seal']);
   });
 
-  test('rejects with the codec’s error if that does not help, or cannot be done', async () => {
+  test('rejects with the codec’s error if preparing the codec does not help or is not possible', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, []);
     await expect(createRequestStateCodec({ codec: awaiting(2, order) }).mint(1)).rejects.toThrow(SealUnavailableError);
@@ -119,7 +122,7 @@ describe('mint of createRequestStateCodec when no key may seal (F50)', () => {
     await expect(createRequestStateCodec({ codec: { seal, unseal } }).mint(1)).rejects.toThrow(SealUnavailableError);
   });
 
-  test('mint does not seal again after other errors', async () => {
+  test('mint does not retry after other errors', async () => {
     let seals = 0;
     const seal = () => {
       seals += 1;

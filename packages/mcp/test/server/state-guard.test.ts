@@ -47,9 +47,9 @@ describe('a result that is not input_required', () => {
 
   test.each([
     ['an input_required result without a state', JSON.stringify({ resultType: 'input_required' })],
-    ['a state, but is another result', JSON.stringify({ requestState: 'x' })],
-    ['both words, but is not JSON', '"input_required" has a "requestState"'],
-    ['no text', 5],
+    ['an object with a state, but without the resultType input_required', JSON.stringify({ requestState: 'x' })],
+    ['text with both words that is not JSON', '"input_required" has a "requestState"'],
+    ['not a string', 5],
   ])('a result is sent unchanged if its text is %s', (_name, text) => {
     const result = { content: [{ text }] };
     expect(guardOf().complete('tools/call', result, false)).toBe(result);

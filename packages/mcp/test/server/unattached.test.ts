@@ -11,7 +11,7 @@ const NOBODY: ProtectRequestStateOptions = { defaultAudience: null };
 const handler: FetchHandler = () => new Response();
 const source = fileURLToPath(new URL('../../src/index.ts', import.meta.url));
 
-test('a program that ends with a policy that protects no server prints the warning', async () => {
+test('a program prints the warning if it ends while a policy protects no server', async () => {
   const program = `const { RequestStateSecurity } = await import(${JSON.stringify(source)});
     new RequestStateSecurity({ keys: [new Uint8Array(32).map((_, at) => at)] });`;
   const args = ['--input-type=module', '--eval', program];
@@ -83,7 +83,7 @@ describe('the warning for a policy that protects no server', () => {
     expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
   });
 
-  test('the warning is left out on a runtime that has no timers outside a request', () => {
+  test('the warning is omitted on a runtime that has no timers outside a request', () => {
     vi.stubGlobal('setTimeout', () => {
       throw new Error('no timers');
     });

@@ -41,7 +41,7 @@ function untyped(options: unknown): SdkCodec {
 const json = fc.jsonValue();
 const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
 
-describe('createRequestStateCodec with a key behaves like the codec of the TypeScript SDK', () => {
+describe('createRequestStateCodec with a key, compared with the codec of the TypeScript SDK', () => {
   test('each codec accepts the tokens that the other mints, for every payload, key and binding', async () => {
     const round = fc.asyncProperty(
       json,
@@ -73,7 +73,7 @@ describe('createRequestStateCodec with a key behaves like the codec of the TypeS
     await fc.assert(round, { numRuns: 500 });
   });
 
-  test('the codec has the types of the SDK: options, codec, and the verify hook of a server', () => {
+  test('the options, the codec and the verify hook have the types of the SDK', () => {
     const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
     const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
     // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
@@ -128,8 +128,8 @@ describe('the options of createRequestStateCodec', () => {
   const codec = new AesGcmRequestStateCodec([KEY]);
   test.each<[string, unknown, string]>([
     ['neither key nor codec', {}, 'TypeError'],
-    ['both', { key: KEY, codec }, 'TypeError'],
-    ['an unknown one', { key: KEY, ttl: 5 }, 'TypeError'],
+    ['both key and codec', { key: KEY, codec }, 'TypeError'],
+    ['an unknown option', { key: KEY, ttl: 5 }, 'TypeError'],
     ['a wire without a codec', { key: KEY, wire: 'signed' }, 'TypeError'],
     ['an unknown wire', { codec, wire: 'open' }, 'RangeError'],
     ['a codec beside a codec', { codec, alsoAccept: codec }, 'TypeError'],
@@ -152,7 +152,7 @@ describe('the options of createRequestStateCodec', () => {
     }
   });
 
-  test('a bind that returns no string makes mint throw and verify refuse', async () => {
+  test('a bind that does not return a string makes mint reject, and verify refuse the token', async () => {
     const late = Promise.reject(new Error('late'));
     const coerced = new Map<unknown, string>([
       [undefined, 'undefined'],
@@ -169,7 +169,7 @@ describe('the options of createRequestStateCodec', () => {
   });
 });
 
-describe('with a codec, tokens are encrypted, and their keys rotate', () => {
+describe('tokens of createRequestStateCodec with a codec', () => {
   test('a token reveals neither payload nor binding, and every member accepts it through two rotations', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member()];
@@ -191,7 +191,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     expect(new Set(tokens.map((token) => token.slice(4, 16))).size).toBe(3);
   });
 
-  test('tokens of this codec and of a boundary with the same codec never pass for each other', async () => {
+  test('tokens of createRequestStateCodec and tokens of a boundary with the same codec never pass for each other', async () => {
     await using fleet = new Fleet(NOW);
     const ring = await fleet.member();
     for (const codec of [new AesGcmRequestStateCodec([KEY]), ring]) {
@@ -211,7 +211,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     }
   });
 
-  test('a KMS codec has separate token keys for this purpose', async () => {
+  test('a KMS codec has separate token keys for createRequestStateCodec', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const token = await createRequestStateCodec({ codec, clock }).mint(1);
@@ -219,7 +219,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     expect(codec.for('typescript').unseal(token)).toBeInstanceOf(Uint8Array);
   });
 
-  test('a token without a binding is refused if one is required, and the reverse', async () => {
+  test('a codec with bind refuses a token without a binding, and a codec without bind refuses a token with one', async () => {
     const codec = new AesGcmRequestStateCodec([KEY]);
     const [free, bound] = [createRequestStateCodec({ codec }), createRequestStateCodec({ codec, bind })];
     expect(await reasonOf(bound.verify(await free.mint(1), alice))).toBe('Error: bind');
@@ -284,7 +284,7 @@ describe('a user’s own codec', () => {
     expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
   });
 
-  test('a failed prepare is named by the class of its error, and does not count as a refusal of an unknown key (F9)', async () => {
+  test('a failed prepare is reported with the class of its error, and does not count as a refusal of an unknown key (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('unknown key');
     };
@@ -329,7 +329,7 @@ describe('a user’s own codec', () => {
     expect([await moved.verify(sealed, alice), await moved.verify(signed, alice)]).toEqual([1, 2]);
   });
 
-  test('a codec may make tokens of up to 262 144 characters, and gets no longer ones (F30)', async () => {
+  test('a codec may make tokens of up to 262 144 characters, and never receives longer ones (F30)', async () => {
     const read: number[] = [];
     const of = (length: number) =>
       untyped({
@@ -365,7 +365,7 @@ describe('a user’s own codec', () => {
   });
 });
 
-test('an error for a payload without a JSON form quotes nothing of the payload (F21)', async () => {
+test('an error for a payload that has no JSON form does not quote any part of the payload (F21)', async () => {
   const states = createRequestStateCodec({ key: KEY });
   const cyclic: Record<string, unknown> = {};
   cyclic['canary'] = { cyclic };
@@ -436,11 +436,11 @@ describe('signed tokens with a ring', () => {
   });
 
   test.each<[string, (codec: object) => object]>([
-    ['a ring', (codec) => ({ codec })],
-    ['a ring, and a key in flight', (codec) => ({ codec, alsoAccept: KEY })],
-    ['a key, and a ring to come', (codec) => ({ key: KEY, alsoAccept: codec })],
+    ['a ring as the codec', (codec) => ({ codec })],
+    ['a ring as the codec and a fixed key in alsoAccept', (codec) => ({ codec, alsoAccept: KEY })],
+    ['a fixed key and a ring in alsoAccept', (codec) => ({ key: KEY, alsoAccept: codec })],
   ])(
-    'a token over %s of a key that this member has not read yet triggers a read of the ring, and is accepted',
+    'with %s, a token of a key that this member has not read yet triggers a read of the ring, and is accepted',
     async (_name, over) => {
       await using fleet = new Fleet(NOW);
       const [a, late] = [await fleet.member(), await fleet.member()];
@@ -505,7 +505,7 @@ describe('signed tokens with a ring', () => {
 });
 
 test.each(['signed', 'sealed'] as const)(
-  'wire %s: a member with an outdated view of the ring reads it before it refuses, unless the client disconnected',
+  'wire %s: a member with an outdated view reads the ring before it refuses a token, unless the client has disconnected',
   async (wire) => {
     await using fleet = new Fleet(NOW);
     const [a, late] = [await fleet.member(), await fleet.member()];
@@ -553,7 +553,7 @@ describe('a migration from a fixed key to a KMS', () => {
     },
   );
 
-  test('fails on servers that are not migrated yet if minting is changed first', async () => {
+  test('fails on servers that have not been migrated yet if minting changes first', async () => {
     await using fleet = new Fleet(NOW);
     const moved = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', alsoAccept: KEY });
     expect(await reasonOf(sdkCodec({ key: KEY }).verify(await moved.mint(1), alice))).toBe('Error: mac');

@@ -46,7 +46,7 @@ describe('vectors of createRequestStateCodec in the TypeScript SDK 2.4.0', () =>
     expect(await codecOf(mint, mint.ttlSeconds).mint(payload, ctx)).toBe(mint.token);
   });
 
-  test.each(vectors)('the token of the vector $name verifies as $expect', async (vector) => {
+  test.each(vectors)('the result of verifying the token of the vector $name is $expect', async (vector) => {
     const token = vector.token ?? (vector.tokenPieces ?? []).map(([text, n]) => text.repeat(n)).join('');
     const verified = codecOf(vector)
       .verify(token, ctx)

@@ -1,13 +1,13 @@
 /*
  * Runs in a separate process that loads only the target's module, so all output, leftovers and
- * changes come from the codec. Its arguments are the module's URL and a task, see processes.ts.
+ * changes come from the codec. Its arguments are the module's URL and a task (see processes.ts).
  */
 import { writeSync } from 'node:fs';
+import { builtIns, globalsNow, type LeftBehind, observe, patches } from '../../observe.ts';
 import { loadTarget } from '../../target-module.ts';
-import { builtIns, globalsNow, type LeftBehind, observe, patches } from '../observe.ts';
 import { type FirstSeals, firstTokens, type Task } from '../processes.ts';
 import { checkCodecTarget } from '../target.ts';
-import { CodecTrial, useWhole } from '../trial.ts';
+import { CodecTrial, usedBy, useWhole } from '../trial.ts';
 
 const [module = '', given = ''] = process.argv.slice(2);
 const task = JSON.parse(given) as Task;
@@ -24,10 +24,10 @@ async function probe(mark: string): Promise<LeftBehind> {
   const before = builtIns();
   const trial = await trialOf(0);
   const since = globalsNow();
-  const codec = await trial.create();
+  const used = await usedBy(trial);
   putMark();
   try {
-    const left = observe(() => useWhole(codec), since);
+    const left = observe(() => useWhole(used), since);
     return { ...left, globals: [...new Set([...left.globals, ...patches(before)])] };
   } finally {
     putMark();

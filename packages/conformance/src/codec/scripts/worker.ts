@@ -27,7 +27,7 @@ async function work(): Promise<WorkerAnswer> {
   for (let round = 0; round < ROUNDS || performance.now() - began < LEAST_MS; round++) {
     const payload = trial.random.bytes(length);
     const token = trial.seal(codec, payload);
-    // Lets other threads run between the two.
+    // Lets other threads run between seal and unseal.
     await new Promise((resolve) => setImmediate(resolve));
     if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token unsealed to a different payload' };
   }

@@ -32,9 +32,9 @@ class DynamodbSingleUse:
 
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
-        client: a boto3 `dynamodb` client, configured for one attempt per call; you own it. By
-            default the store creates one, with the credentials and the region from boto3's default
-            chain.
+        client: a boto3 `dynamodb` client, configured for one attempt per call; the store does not
+            close it. By default the store creates one, with the credentials and the
+            region from boto3's default chain.
         clock_skew_seconds: how long a token is remembered after it expires; give the value of the
             ring's policy; 0 to 86 400.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for

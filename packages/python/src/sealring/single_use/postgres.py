@@ -28,7 +28,7 @@ class PostgresSingleUse:
     and `DELETE` on it.
 
     Args:
-        pool: a `psycopg_pool.ConnectionPool`; you own it.
+        pool: a `psycopg_pool.ConnectionPool`; the store does not close it.
         url: instead of a pool: `postgresql://user:password@host/database`; each claim then makes
             its own connection.
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.

@@ -22,7 +22,7 @@ class RedisSingleUse:
     Needs `set` on `<prefix>*`.
 
     Args:
-        client: a `redis.Redis` of one server, with a socket timeout; you own it.
+        client: a `redis.Redis` of one server, with a socket timeout; the store does not close it.
         url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         prefix: the beginning of every key; 1 to 512 characters.
         clock_skew_seconds: how long a token is remembered after it expires; give the value of the

@@ -92,7 +92,8 @@ class AzureBlobRing:
         blob: the blob's name; 1 to 1 024 characters.
         credential: what azure-storage-blob accepts: a `TokenCredential` or a shared key. None for a
             `container` with a shared access signature.
-        client: instead of these three: a `BlobClient`, made with `retry_total=0`; you own it.
+        client: instead of these three: a `BlobClient`, made with `retry_total=0`; the store does
+            not close it.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for
             reading; 0.01 to 60.
 
@@ -134,7 +135,7 @@ class AzureBlobRing:
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
         """Replaces the blob, if its revision is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         # No read can have returned such a revision, so the stored revision must be a different one.
         if expected is not None and _ETAG.fullmatch(expected) is None:

@@ -84,9 +84,9 @@ class DynamodbRing:
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
         name: the ring's item; 1 to 64 characters of `[A-Za-z0-9._-]`.
-        client: a boto3 `dynamodb` client, configured for one attempt per call; you own it. By
-            default the store creates one, with the credentials and the region from boto3's default
-            chain.
+        client: a boto3 `dynamodb` client, configured for one attempt per call; the store does not
+            close it. By default the store creates one, with the credentials and the
+            region from boto3's default chain.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for
             reading; 0.01 to 60.
 
@@ -120,7 +120,7 @@ class DynamodbRing:
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
         """Replaces the item, if its revision is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         failure = self._put(document, revision, expected, on_service_date)

@@ -86,8 +86,8 @@ class GcsRing:
     Args:
         bucket: the bucket's name.
         object: the object's name; 1 to 1 024 bytes.
-        client: a `storage.Client`; you own it. By default the store creates one, with Application
-            Default Credentials.
+        client: a `storage.Client`; the store does not close it. By default the store creates one,
+            with Application Default Credentials.
         call_timeout_seconds: timeout of one request; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option.
@@ -142,7 +142,7 @@ class GcsRing:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
     ) -> str:
         """Replaces the object, if its generation is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         # No read can have returned such a revision, so a different revision is stored.
         if expected is not None and not _is_generation(expected):

@@ -92,8 +92,8 @@ class PostgresRing:
     `SELECT`.
 
     Args:
-        pool: a `psycopg_pool.ConnectionPool`; you own it. With a pool, the store receives no
-            notifications of writes.
+        pool: a `psycopg_pool.ConnectionPool`; the store does not close it. With a pool, the store
+            receives no notifications of writes.
         url: instead of a pool: `postgresql://user:password@host/database`; each call then makes
             its own connection, and one more receives notifications of writes.
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
@@ -189,7 +189,7 @@ class PostgresRing:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write returns no time.
     ) -> str:
         """Replaces the row, if its revision is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         # No read can have returned such a revision, and PostgreSQL refuses text with a NUL.
         if expected is not None and _UUID.fullmatch(expected) is None:

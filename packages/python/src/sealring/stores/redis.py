@@ -121,7 +121,7 @@ class RedisRing:
     writes at once.
 
     Args:
-        client: a `redis.Redis` of one server, with a socket timeout; you own it.
+        client: a `redis.Redis` of one server, with a socket timeout; the store does not close it.
         url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         key: where the ring is; 1 to 512 characters.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for
@@ -174,7 +174,7 @@ class RedisRing:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write returns no time.
     ) -> str:
         """Replaces the document, if its revision is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         condition = "absent" if expected is None else f"={expected}"

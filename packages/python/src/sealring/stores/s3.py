@@ -103,8 +103,9 @@ class S3Ring:
     Args:
         bucket: the bucket's name, or the alias or ARN of an access point in one Region.
         key: the object's key; 1 to 1 024 characters.
-        client: a boto3 `s3` client, configured for one attempt per call; you own it. By default the
-            store creates one, with the credentials and the region from boto3's default chain.
+        client: a boto3 `s3` client, configured for one attempt per call; the store does not close
+            it. By default the store creates one, with the credentials and the region
+            from boto3's default chain.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for
             reading; 0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
@@ -162,7 +163,7 @@ class S3Ring:
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
         """Replaces the object, if its revision is `expected`. Raises RingConflictError or
-        RingStoreError; a write that ends as `unavailable` may have succeeded."""
+        RingStoreError; a write that fails as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:

@@ -61,9 +61,10 @@ class AwsKmsKeyWrapper:
 
     Args:
         key_id: a key ARN, a key id, an alias ARN or `alias/...`.
-        client: a boto3 `kms` client, configured for one attempt per call; you own it. By default
-            the wrapper creates one, with the credentials of boto3's default chain; the region also
-            comes from that chain unless `key_id` is an ARN.
+        client: a boto3 `kms` client, configured for one attempt per call; the wrapper does not
+            close it. By default the wrapper creates one, with the credentials of
+            boto3's default chain; the region also comes from that chain unless `key_id`
+            is an ARN.
         also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
             to 64.
         multi_region: whether to unwrap wrapped keys that any replica made; only for an `mrk-` key

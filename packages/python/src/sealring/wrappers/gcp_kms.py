@@ -117,8 +117,8 @@ class GcpKmsKeyWrapper:
 
     Args:
         key_id: the resource name of the key, without a version.
-        client: a `KeyManagementServiceClient` over gRPC; you own it. By default the wrapper
-            creates one, with Application Default Credentials.
+        client: a `KeyManagementServiceClient` over gRPC; the wrapper does not close it. By default
+            the wrapper creates one, with Application Default Credentials.
         also_unwrap: resource names of replaced keys whose wrapped keys may still be unwrapped; 0
             to 64.
         call_timeout_seconds: timeout of one call; 0.01 to 60.

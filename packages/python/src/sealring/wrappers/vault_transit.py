@@ -136,7 +136,8 @@ class VaultTransitKeyWrapper:
         namespace: the namespace; by default the root namespace.
         token: the token, or a function that returns one and is called for every request. Not with a
             `client`.
-        client: instead of address and token: an `hvac.Client` without a namespace; you own it.
+        client: instead of address and token: an `hvac.Client` without a namespace; the wrapper
+            does not close it.
         also_unwrap: whole paths of replaced keys, such as `team/transit/keys/old`; 0 to 64.
         call_timeout_seconds: timeout of the client that the wrapper creates, for connecting and for
             reading; 0.01 to 60.

@@ -4,7 +4,8 @@ import dns from 'node:dns';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
-import { watchTimers } from '../watch.ts';
+import { expectThat } from './requirement.ts';
+import { watchTimers } from './watch.ts';
 
 /** Traces that a codec leaves in its process. */
 export interface LeftBehind {
@@ -58,7 +59,7 @@ interface Spied {
   readonly replaced: readonly string[];
 }
 
-/** Names of the Node functions with effects outside the process that `use` calls, and of those that it replaces. */
+/** Names of the Node functions that `use` calls to affect anything outside the process, or that it replaces. */
 function spied(use: () => void): Spied {
   const called = new Set<string>();
   const replaced: string[] = [];
@@ -130,7 +131,7 @@ function loadGlobals(): void {
 function globals(): Map<string, unknown> {
   const seen = new Map<string, unknown>();
   for (const name of Reflect.ownKeys(globalThis)) {
-    // Node's own fetch, which may initialize itself at any time.
+    // Skips the symbols of Node's own fetch, which may initialize itself at any time.
     if (String(name).startsWith('Symbol(undici.')) continue;
     const isBuiltIn = typeof name === 'string' && /^[A-Z]/.test(name);
     const value: unknown = isBuiltIn ? Reflect.get(globalThis, name) : ownValue(globalThis, name);
@@ -188,12 +189,27 @@ const INTRINSICS: Readonly<Record<string, object>> = {
 /** The members of built-ins and their prototypes, for a later comparison with {@link patches}. */
 export function builtIns(): ReadonlyMap<string, unknown> {
   loadGlobals();
-  return new Map([...globals()].filter(([name]) => /^[A-Z]\w*\./.test(name)));
+  return new Map([...globals()].filter(([name]) => /^(?:[A-Z]\w*\.|[a-z]\w*$)/.test(name)));
 }
 
 /** The names of the members of built-ins that changed. */
 export function patches(before: ReadonlyMap<string, unknown>): readonly string[] {
   return changes(before, builtIns());
+}
+
+/** The built-ins when the first requirement of a target began: a call may change them only once. */
+const atFirst = new WeakMap<object, ReadonlyMap<string, unknown>>();
+
+/** Records the built-ins for {@link expectNoPatches}, unless they were recorded for this target before. */
+export function noteBuiltIns(target: object): void {
+  if (!atFirst.has(target)) atFirst.set(target, builtIns());
+}
+
+/** @throws {Finding} if `work` or an earlier requirement of the target has changed a member of a built-in object. */
+export async function expectNoPatches(target: object, work: () => Promise<void>): Promise<void> {
+  await work();
+  const changed = patches(atFirst.get(target) ?? builtIns());
+  expectThat(changed.length === 0, `changed: ${changed.slice(0, 5).join(', ')}`);
 }
 
 function changes(before: ReadonlyMap<string, unknown>, after: ReadonlyMap<string, unknown>): readonly string[] {
