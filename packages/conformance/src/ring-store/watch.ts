@@ -194,6 +194,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
   'RING-WATCH-QUIET': async (trial) => {
     const [store, other] = await trial.openPair();
     const watcher = watch(trial, store);
+    await pause(SETTLING_MS);
     await trial.write(other, 'one', undefined);
     await trial.until(() => watcher.heard > 0, 'a watcher was not called after another store wrote');
     await pause(SETTLING_MS);
