@@ -83,7 +83,7 @@ describe('keeper --once', () => {
     const before = readFileSync(at(RING), 'utf8');
     const { code, stdout, stderr } = await run(['keeper', '--once']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^keeping ring local in .*\ndone: ok; KMS check passed at .*Z; next rotation at .*Z\n$/);
+    expect(stdout).toMatch(/^maintaining ring local in .*\ndone: ok; KMS check passed at .*Z; next rotation at .*Z\n$/);
     expect(readFileSync(at(RING), 'utf8')).toBe(before);
   });
 

@@ -163,7 +163,7 @@ describe('a wrong command line', () => {
 describe('a wrong target module', () => {
   const secret = 'hunter2';
   const cases: readonly (readonly [name: string, content: string, error: RegExp])[] = [
-    ['no-target.mjs', 'export const codec = {};', /exports no target: export it as default or as target/],
+    ['no-target.mjs', 'export const codec = {};', /exports no target: export one as default or as target/],
     [
       'number.mjs',
       'export default 1;',

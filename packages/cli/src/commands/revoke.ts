@@ -183,9 +183,7 @@ class KeepProgressLine {
     if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;
     this.#nextMs = performance.now() + REPEAT_MS;
     const bar = this.#line.isInPlace ? `${progressBar(keptSeconds / waitSeconds)} ` : '';
-    this.#line.update(
-      `${bar}revoked; waiting until the store has kept the revocation: ${keptSeconds} of ${waitSeconds} s`,
-    );
+    this.#line.update(`${bar}revoked; waiting until the store has kept it: ${keptSeconds} of ${waitSeconds} s`);
   }
 
   clear(): void {
