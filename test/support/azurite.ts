@@ -34,6 +34,9 @@ const ACCOUNT = 'sealringtest';
 /** A container that exists whenever the server runs. */
 const CONTAINER = 'sealring';
 
+/** Azurite 3.36.0 ignores its own option `--blobKeepAliveTimeout`, and closes connections after five seconds. */
+const KEEP_CONNECTIONS = new URL('keep-connections.mjs', import.meta.url).href;
+
 /** Starts Azurite's blob service on a free loopback port, with everything in memory. @throws {MissingPrerequisite} */
 export async function startAzurite(): Promise<Azurite> {
   const folder = await installedOnce({
@@ -47,6 +50,8 @@ export async function startAzurite(): Promise<Azurite> {
     name: 'azurite',
     command: process.execPath,
     args: (port) => [
+      '--import',
+      KEEP_CONNECTIONS,
       join(folder, 'node_modules', 'azurite', 'dist', 'src', 'blob', 'main.js'),
       '--inMemoryPersistence',
       '--blobHost',

@@ -392,11 +392,11 @@ describe.skipIf(!hasOpenBao)('a proxy between the key wrapper and a real OpenBao
       const keyWrapper = setUp({ address: `http://127.0.0.1:${port}` });
       await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({
         kind: 'corrupt',
-        summary: { hint: expect.stringContaining('64 KiB') },
+        summary: { attempts: 1, hint: expect.stringContaining('64 KiB') },
       });
-      // Ends only when the client has closed its side.
+      // Ends only when the client has closed its side. Other programs of the machine may connect to this port too.
+      expect(closed.length).toBeGreaterThanOrEqual(1);
       await Promise.all(closed);
-      expect(closed).toHaveLength(1);
       server.close();
     });
 

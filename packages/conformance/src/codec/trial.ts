@@ -5,6 +5,7 @@ import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
 import { type CodecSupport, type CodecTarget, LONGEST_PAYLOAD } from './target.ts';
+import { replaced } from './token-parts.ts';
 
 export type CodecChecks = Checks<CodecTrial>;
 
@@ -222,7 +223,7 @@ export function useWhole({ codec, strange, rotated }: Used): void {
   useOnce(codec);
   const short = String(answerOf(() => codec.seal(new TextEncoder().encode('state'))));
   for (const at of [0, 8, short.length >> 1, short.length - 4]) {
-    answerOf(() => codec.unseal(`${short.slice(0, at)}${short[at] === 'A' ? 'B' : 'A'}${short.slice(at + 1)}`));
+    answerOf(() => codec.unseal(replaced(short, at, short[at] === 'A' ? 'B' : 'A')));
   }
   answerOf(() => codec.unseal(strange));
   answerOf(() => rotated?.unseal(short));

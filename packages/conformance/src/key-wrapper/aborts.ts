@@ -4,10 +4,10 @@ import { expectThat, Finding } from '../requirement.ts';
 import { THROUGH_PIPE } from '../run.ts';
 import { describeThrown } from '../thrown.ts';
 import { type Outcome, within } from '../trial.ts';
+import { expectKind } from './errors.ts';
 import {
   type Call,
   copyOf,
-  expectKind,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,

@@ -12,17 +12,8 @@ import {
   TWICE_SEPARATED,
   WRAPPED_LENGTHS,
 } from './alike-contexts.ts';
-import {
-  CONTEXT,
-  copyOf,
-  expectFailure,
-  expectKind,
-  isKeyWrapperError,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type MadeBy,
-  wrappedKeyOf,
-} from './trial.ts';
+import { expectFailure, expectKind, isKeyWrapperError } from './errors.ts';
+import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type MadeBy, wrappedKeyOf } from './trial.ts';
 
 const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
 const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];

@@ -3,10 +3,10 @@ import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { expectKind } from './errors.ts';
 import {
   bytesOf,
   copyOf,
-  expectKind,
   generatedOf,
   type KeyWrapperChecks,
   type KeyWrapperTrial,

@@ -1,18 +1,18 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KeyWrapper, WrapOptions } from '@sealring/core';
-import { flipped, sameBytes } from '../bytes.ts';
+import { sameBytes } from '../bytes.ts';
 import { expectNoPatches } from '../observe.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { expectNoListeners, expectNoTimers, expectQuiet } from '../watch.ts';
+import { expectKind, isKeyWrapperError } from './errors.ts';
 import {
+  altered,
   type Call,
   copyOf,
-  expectKind,
-  isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,
@@ -63,7 +63,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
   'WRAP-CLOSE': async (trial) => {
     const opener = await trial.create();
     const made = await trial.make(opener);
-    const bad = { ...made, wrapped: { ...made.wrapped, wrapped: flipped(made.wrapped.wrapped, 0) } };
+    const bad = altered(made);
     for (const [asked, hasFailed] of [
       [await trial.create(), false],
       [await trial.createUnasked(), false],
@@ -169,11 +169,9 @@ export const PURITY_CHECKS: KeyWrapperChecks = {
         expectThat(left === 0, `after ${name}${when}, ${left} listeners are left on its signal`);
       }
     };
-    const { wrapped } = made;
     await expectNone(trial.calls(keyWrapper, made));
-    for (const place of [0, wrapped.wrapped.length - 1]) {
-      const bad = { ...made, wrapped: { ...wrapped, wrapped: flipped(wrapped.wrapped, place) } };
-      await expectNone(trial.calls(keyWrapper, bad), ' of an altered wrapped key');
+    for (const place of [0, made.wrapped.wrapped.length - 1]) {
+      await expectNone(trial.calls(keyWrapper, altered(made, place)), ' of an altered wrapped key');
     }
     if (trial.target.control?.disable !== undefined) {
       const asked = await trial.create();
@@ -188,8 +186,7 @@ export const PURITY_CHECKS: KeyWrapperChecks = {
 async function useEach(trial: KeyWrapperTrial): Promise<void> {
   const keyWrapper = await trial.create();
   const made = await trial.make(keyWrapper);
-  const bad = { ...made, wrapped: { ...made.wrapped, wrapped: flipped(made.wrapped.wrapped, 0) } };
-  for (const { name, start } of [...trial.calls(keyWrapper, made), ...trial.calls(keyWrapper, bad)]) {
+  for (const { name, start } of [made, altered(made)].flatMap((one) => trial.calls(keyWrapper, one))) {
     await Promise.all([undefined, AbortSignal.abort()].map((signal) => trial.settle(() => start(signal), name)));
   }
   await trial.settle(() => keyWrapper.close?.(), 'close');

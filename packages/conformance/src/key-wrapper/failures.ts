@@ -6,14 +6,8 @@ import { type Check, expectThat } from '../requirement.ts';
 import { contentsOf, printed, reachableFrom, shows } from '../secrets.ts';
 import { describeThrown, difference, kindOf } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
-import {
-  isArgumentError,
-  isKeyWrapperError,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  NOWHERE,
-  OPTIONS,
-} from './trial.ts';
+import { isArgumentError, isKeyWrapperError } from './errors.ts';
+import { type KeyWrapperChecks, type KeyWrapperTrial, NOWHERE, OPTIONS } from './trial.ts';
 
 /** Wait for the output of a call, in milliseconds. */
 const LATER_MS = 50;

@@ -1,16 +1,9 @@
 import type { WrapOptions } from '@sealring/core';
 import { bothWays, flipped, sameBytes, text, withBitFlipped } from '../bytes.ts';
 import type { Check } from '../requirement.ts';
+import { expectArgumentErrorOrCorrupt, expectKind } from './errors.ts';
 import { MOST_STORED } from './signatures.ts';
-import {
-  type BadUnwraps,
-  expectArgumentErrorOrCorrupt,
-  expectKind,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type Made,
-  OPTIONS,
-} from './trial.ts';
+import { type BadUnwraps, type KeyWrapperChecks, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
 /** Number of bytes at either end, and of bytes between the ends, in which a bit is flipped. Each flip costs a call. */
 const ENDS = 16;

@@ -3,15 +3,8 @@ import { bothWays } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { within } from '../trial.ts';
-import {
-  copyOf,
-  isKeyWrapperError,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type Made,
-  NOWHERE,
-  OPTIONS,
-} from './trial.ts';
+import { isKeyWrapperError } from './errors.ts';
+import { copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
 /** Time for a call to notice that its service is unreachable, in milliseconds. */
 const OUTAGE_MS = 1_000;

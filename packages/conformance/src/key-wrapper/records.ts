@@ -1,12 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual, types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
-import { bothWays, flipped, xor } from '../bytes.ts';
+import { bothWays, xor } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
-import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
+import {
+  altered,
+  CONTEXT,
+  copyOf,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  NOWHERE,
+  OPTIONS,
+} from './trial.ts';
 
 /** Number of consecutive bytes to compare: this many agree by chance in one of 2^128 cases. */
 const TELLING_BYTES = 16;
@@ -136,9 +145,9 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     const entry = trial.random.bytes(32);
     if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
     // An answer that refuses a call can have a date, too.
-    const refused = copyOf((await trial.make(keyWrapper)).wrapped);
-    refused.wrapped.set(flipped(refused.wrapped, refused.wrapped.length - 1));
-    await trial.settle(() => keyWrapper.unwrap(refused, { ...OPTIONS, ...options }), 'unwrap');
+    const good = await trial.make(keyWrapper);
+    const bad = altered(good, good.wrapped.wrapped.length - 1);
+    await trial.settle(() => keyWrapper.unwrap(bad.wrapped, { ...OPTIONS, ...options }), 'unwrap');
     if (trial.target.control?.disable !== undefined) {
       const asked = await trial.create();
       await trial.whileChanged(['disable', 'enable'], async () => {

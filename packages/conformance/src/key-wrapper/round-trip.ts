@@ -2,15 +2,13 @@ import type { KeyWrapper } from '@sealring/core';
 import { sameBytes, text } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
+import { expectKind, isArgumentError, isKeyWrapperError } from './errors.ts';
 import {
   type BadUnwraps,
   bytesOf,
   type Call,
   CONTEXT,
   copyOf,
-  expectKind,
-  isArgumentError,
-  isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,

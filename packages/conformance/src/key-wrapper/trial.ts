@@ -3,43 +3,12 @@ import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { flipped, sameBytes } from '../bytes.ts';
 import { noteBuiltIns } from '../observe.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import { isObject, kindOf } from '../thrown.ts';
 import { Trial, within } from '../trial.ts';
+import { expectKind, isKeyWrapperError } from './errors.ts';
 import type { KeyWrapperControl, KeyWrapperSupport, KeyWrapperTarget } from './target.ts';
 
 export type KeyWrapperChecks = Checks<KeyWrapperTrial>;
-
-const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
-
-/** Whether an error is a `KeyWrapperError`. Compares the name, since an adapter may have its own copy of the class. */
-export function isKeyWrapperError(
-  error: unknown,
-): error is Error & { readonly kind: unknown; readonly summary: unknown } {
-  return types.isNativeError(error) && error.name === 'KeyWrapperError' && KINDS.includes(Reflect.get(error, 'kind'));
-}
-
-export function isArgumentError(error: unknown): boolean {
-  return types.isNativeError(error) && (error.name === 'TypeError' || error.name === 'RangeError');
-}
-
-export function expectKind(error: unknown, kind: string, what: string): void {
-  const isKind = isKeyWrapperError(error) && error.kind === kind;
-  expectThat(isKind, `${what}: expected kind "${kind}", got ${describeThrown(error)}`);
-}
-
-export function expectArgumentError(error: unknown, what: string): void {
-  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeThrown(error)}`);
-}
-
-export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void {
-  if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
-}
-
-/** Expects an error of one of the classes in the contract. */
-export function expectFailure(error: unknown, what: string): void {
-  const isKnown = isKeyWrapperError(error) || isArgumentError(error);
-  expectThat(isKnown, `${what}: expected a KeyWrapperError, a TypeError or a RangeError, got ${describeThrown(error)}`);
-}
 
 /** The default context. A policy of a service may restrict a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
@@ -281,6 +250,11 @@ export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
 /** A copy, so that a check does not change the original. */
 export function copyOf({ wrapped, ...rest }: WrappedKey): WrappedKey {
   return { ...rest, wrapped: Uint8Array.from(wrapped) };
+}
+
+/** The same data key, with a wrapped key in which one byte is changed. */
+export function altered({ dataKey, wrapped }: Made, at = 0): Made {
+  return { dataKey, wrapped: { ...wrapped, wrapped: flipped(wrapped.wrapped, at) } };
 }
 
 export function wrappedKeyOf(value: unknown, what: string): WrappedKey {

@@ -1,16 +1,8 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
-import {
-  bytesOf,
-  CONTEXT,
-  expectArgumentError,
-  expectArgumentErrorOrCorrupt,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type Made,
-  OPTIONS,
-} from './trial.ts';
+import { expectArgumentError, expectArgumentErrorOrCorrupt } from './errors.ts';
+import { bytesOf, CONTEXT, type KeyWrapperChecks, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
 type Wrong = readonly [what: string, start: () => unknown];
 type Given = readonly (readonly [what: string, given: unknown])[];
