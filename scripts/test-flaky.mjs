@@ -9,7 +9,7 @@ const help = `Usage: npm run test:flaky                   runs each quick test f
        npm run test:flaky -- FILTER ...     only the test files whose path contains a FILTER, of every kind
        npm run test:flaky -- --runs 5 ...   another number of runs
 
-Lists the tests that failed in some runs. Exits with 1 if there are any.`;
+Lists the tests that failed in some runs. Exits with code 1 if there are any.`;
 
 const RUNS = 20;
 const report = join('.cache', 'flaky-results.json');

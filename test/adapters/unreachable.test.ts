@@ -197,7 +197,7 @@ describe.each(NAMES)('the %s adapter, without its service', (name) => {
   test('reports a port where nothing listens', async () => {
     const report = await reportOf(name, await freePort());
     expect(report).toMatchObject({ kind: 'unavailable', code: 'ECONNREFUSED' });
-    expect(report.text).toContain('check host and port');
+    expect(report.text).toContain('check the host and the port');
   });
 });
 

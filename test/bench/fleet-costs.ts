@@ -163,7 +163,7 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
     atMost(`data keys made for ${herd.concurrent} members that start at once`, 1, dataKeys(herd.members.calls)),
     atMost(`keys in the ring after ${herd.concurrent} members start at once`, 1, herd.members.keysInRing),
     {
-      law: `whether each of ${herd.concurrent} members that start at once unseals the token of the next (1 means yes), at least`,
+      law: `each of ${herd.concurrent} members that start at once unseals the next member's token (1: yes, 0: no), at least`,
       limit: 1,
       measured: herd.members.openNext ? 1 : 0,
       met: herd.members.openNext,

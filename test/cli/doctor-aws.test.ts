@@ -152,7 +152,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual(['ring-corrupt']);
     expect(findingOf(report, 'ring-corrupt')).toMatchObject({
-      what: expect.stringContaining('an unknown member'),
+      what: expect.stringContaining('an unknown property'),
       remedy: expect.stringContaining('sealring import'),
     });
   });

@@ -324,6 +324,17 @@ describe('sealring probe', () => {
     ['two targets', ['--tool', 'a', '--prompt', 'b'], 'exactly one of --tool, --prompt and --resource'],
     ['arguments of a resource', ['--resource', 'a:b', '--arguments', '{}'], '--arguments is for'],
     ['another resource for a tool', ['--tool', 'a', '--other-resource', 'a:b'], '--other-resource for --resource'],
+    [
+      'other arguments that are the same',
+      ['--tool', 'a', '--arguments', '{"a":1,"b":2}', '--other-arguments', '{"b":2,"a":1}'],
+      '--other-arguments must differ from --arguments',
+    ],
+    ['other arguments that are as empty', ['--tool', 'a', '--other-arguments', '{}'], '--other-arguments must differ'],
+    [
+      'another resource that is the same',
+      ['--resource', 'a:b', '--other-resource', 'a:b'],
+      '--other-resource "a:b" must differ from --resource',
+    ],
     ['arguments that are not JSON', ['--tool', 'a', '--arguments', 'x'], 'It must be JSON'],
     ['arguments that are a list', ['--tool', 'a', '--arguments', '[]'], 'It must be a JSON object'],
   ])('the probe rejects a command line with %s', async (_name, args, message) => {
@@ -333,11 +344,13 @@ describe('sealring probe', () => {
   });
 
   test.each([
-    ['ftp://127.0.0.1/', 'http(s) URL'],
-    ['http://ada:secret@127.0.0.1/', 'no password'],
-  ])('rejects the address %s', async (url, message) => {
-    const { code, stderr } = await probe(url);
+    ['ftp://127.0.0.1/', 'the address "ftp://127.0.0.1/" must be an http:// or https:// URL'],
+    ['http://ada:hunter2@127.0.0.1/', 'no password'],
+    ['ada:hunter2@127.0.0.1/mcp', 'http:// or https://'],
+  ])('rejects the address %s, and repeats no password (F21)', async (url, message) => {
+    const { code, stdout, stderr } = await probe(url, ['--tool', 'a', '--json']);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+    expect(stdout + stderr).not.toContain('hunter2');
   });
 });

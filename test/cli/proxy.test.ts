@@ -4,6 +4,7 @@ import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -276,6 +277,23 @@ describe('the owner of a state', () => {
   });
 });
 
+/** The origin of a server whose queue of connections is full: it answers no attempt to connect. */
+async function fullServer(): Promise<string> {
+  const program = `const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
+  const child = spawn(process.execPath, ['-e', program]);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const port = Number((await once(child.stdout, 'data')).toString());
+  child.kill('SIGSTOP');
+  // The queue holds one connection more than the backlog.
+  for (let count = 0; count < 2; count += 1) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+  }
+  return `http://127.0.0.1:${port}`;
+}
+
 /** A hand-written server, and the requests that it received. */
 async function byHand(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Listening> {
   return await listening((request, response) => void answer(request, response));
@@ -366,6 +384,29 @@ describe('the connection', () => {
     expect(answer).toMatchObject({ status: 400, body: 'the request names no path\n' });
   });
 
+  test.each([
+    '/public/%2e%2e/mcp',
+    '/a/./b/../c',
+    '/a\\b',
+    '/a#b?c',
+    `/a|b"c?q=it's`,
+    '/%zz',
+    '//elsewhere.example/%2F?a=%20',
+  ])('the path %j reaches the server as it was sent', async (path) => {
+    await using upstream = await byHand((request, response) => response.end(request.url));
+    await using proxy = proxyFor(upstream.origin);
+    expect(await send(await proxy.origin(), { path })).toMatchObject({ status: 200, body: path });
+  });
+
+  test('the body of a GET does not reach the server, and TRACE is answered with status 400', async () => {
+    await using upstream = await byHand(async (request, response) => response.end(`got ${await textOf(request)}`));
+    await using proxy = proxyFor(upstream.origin);
+    const headers = { 'content-length': '2' };
+    expect(await send(await proxy.origin(), { headers, body: '{}' })).toMatchObject({ status: 200, body: 'got ' });
+    const traced = await send(await proxy.origin(), { method: 'TRACE' });
+    expect(traced).toMatchObject({ status: 400, body: 'the request cannot be passed on\n' });
+  });
+
   test('on a loopback address, a request with another host name is answered with status 421', async () => {
     await using proxy = proxyFor(server.origin);
     const origin = await proxy.origin();
@@ -430,6 +471,61 @@ describe('the connection', () => {
     expect(slow.failures).toEqual(['the upstream server did not answer: timeout']);
     expect(down.failures).toEqual(['the upstream server did not answer: ECONNREFUSED']);
   });
+
+  test('an upload can take longer than --response-timeout, which begins at its end', async () => {
+    const [began, begins] = gate();
+    await using upstream = await byHand(async (request, response) => {
+      if (request.url !== '/upload') return;
+      for await (const _ of request) begins();
+      response.end('stored');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', '--response-timeout', '1']);
+    const origin = await proxy.origin();
+    const upload = httpRequest(`${origin}/upload`, { method: 'PUT' });
+    const answered = once(upload, 'response');
+    upload.write('x');
+    await began;
+    // This request, which begins after the upload, exceeds the limit.
+    expect((await send(origin)).status).toBe(504);
+    upload.end('x');
+    const [response] = await answered;
+    expect([response.statusCode, await textOf(response)]).toEqual([200, 'stored']);
+    const put = { method: 'PUT', headers: { 'transfer-encoding': 'chunked' }, body: 'x' };
+    expect((await send(`${origin}/other`, put)).status).toBe(504);
+  });
+
+  test('an answer that begins before the end of an upload can take longer than --response-timeout', async () => {
+    const [uploaded, isUploaded] = gate();
+    const [late, isLate] = gate();
+    await using upstream = await byHand(async (request, response) => {
+      if (request.url !== '/upload') return;
+      response.writeHead(200).write('first ');
+      for await (const _ of request);
+      isUploaded();
+      await late;
+      response.end('last');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', '--response-timeout', '1']);
+    const origin = await proxy.origin();
+    const upload = httpRequest(`${origin}/upload`, { method: 'PUT' });
+    const answered = once(upload, 'response');
+    upload.write('x');
+    const [response] = await answered;
+    upload.end('x');
+    await uploaded;
+    expect((await send(origin)).status).toBe(504);
+    isLate();
+    expect(await textOf(response)).toBe('first last');
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'an upload to a server that cannot be reached in time is answered with status 504',
+    async () => {
+      await using proxy = proxyFor(await fullServer(), ['--no-principal', '--response-timeout', '1']);
+      const put = { method: 'PUT', headers: { 'transfer-encoding': 'chunked' }, body: 'x' };
+      expect((await send(await proxy.origin(), put)).status).toBe(504);
+    },
+  );
 
   describe('requests that are sent as raw bytes', () => {
     const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
@@ -598,6 +694,35 @@ describe('the connection', () => {
     const [response] = await answered;
     expect(response.statusCode).toBe(200);
     expect(size).toBe(20_000_001);
+  });
+
+  test('a form in another charset is passed on, but a compressed body is answered with status 415', async () => {
+    await using upstream = await byHand(async (request, response) => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part);
+      response.end(Buffer.concat(parts).toString('hex'));
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const type = 'application/x-www-form-urlencoded; charset=ISO-8859-1';
+    const form = { method: 'POST', headers: { 'content-type': type }, body: Buffer.from('a=\xe9', 'latin1') };
+    expect(await send(await proxy.origin(), form)).toMatchObject({ status: 200, body: '613de9' });
+    const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' };
+    const compressed = { method: 'POST', headers, body: gzipSync('trace') };
+    expect((await send(await proxy.origin(), compressed)).status).toBe(415);
+  });
+
+  test('a digest of the body reaches the server only if the body is unchanged', async () => {
+    await using upstream = await byHand((request, response) => {
+      request.resume();
+      response.writeHead(200, json).end(JSON.stringify({ digest: request.headers['content-digest'] }));
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const post = async (body: string) =>
+      JSON.parse(
+        (await send(await proxy.origin(), { method: 'POST', headers: { ...json, 'Content-Digest': 'a' }, body })).body,
+      );
+    expect(await post(ask('a'))).toEqual({});
+    expect(await post('{"a":1}')).toEqual({ digest: 'a' });
   });
 
   test('a client that does not read its answer is disconnected', async () => {
@@ -814,6 +939,13 @@ describe('the process', () => {
     await using proxy = proxyFor(server.origin, args);
     expect(await proxy.ended).toBe(2);
     expect(proxy.stderr).toMatch(message);
+  });
+
+  test('a proxy does not start with a password in --upstream, and does not repeat the password', async () => {
+    await using proxy = proxyFor('http://user:s3cret@127.0.0.1:8000', ['--no-principal']);
+    expect(await proxy.ended).toBe(2);
+    expect(proxy.stderr).toContain('--upstream must be an http(s) URL without a user and a password');
+    expect(proxy.stderr).not.toContain('s3cret');
   });
 });
 

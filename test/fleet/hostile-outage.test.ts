@@ -135,7 +135,7 @@ function named(provider: string, inner: KeyWrapper): KeyWrapper {
 
 describe(`${TOKENS_PER_SECOND} made-up tokens per second for 40 minutes (F46)`, () => {
   test.each(troubles)(
-    'made-up tokens cause no call to a KMS that $what, and at most one read of the store per missRefresh and member',
+    'made-up tokens cause no call to a KMS that $what, and at most one read of the store per missRefresh per member',
     async ({ clouds, begin }) => {
       for (let i = 0; i < SEEDS; i++) {
         const seed = 100 * (i + 1);

@@ -111,7 +111,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
 }
 
 describe(`${NOTIFICATIONS} notifications by a client with no other permission (F45)`, () => {
-  const sentence = 'cause at most one read per missRefresh and member, and delay no revocation and no KMS check';
+  const sentence = 'cause at most one read per missRefresh per member, and delay no revocation and no KMS check';
 
   test.skipIf(redis === undefined)(`${sentence}, in Redis, from a user with +publish only`, async (context) => {
     const url = redis?.address ?? '';

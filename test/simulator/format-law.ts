@@ -47,7 +47,7 @@ function misshapenKey(key: unknown): string | undefined {
 function unknownMember(kind: keyof typeof MEMBERS, value: unknown): string | undefined {
   const known: readonly string[] = MEMBERS[kind];
   const unknown = Object.keys(membersOf(value)).find((name) => !known.includes(name));
-  return unknown === undefined ? undefined : `an unknown member ${JSON.stringify(unknown)}`;
+  return unknown === undefined ? undefined : `an unknown property ${JSON.stringify(unknown)}`;
 }
 
 function membersOf(value: unknown): JsonObject {

@@ -143,9 +143,9 @@ function summary(report: RunReport, out: string): string {
   return [
     `${options.members} members, ${Number((report.hours.length / 24).toFixed(2))} days, seed ${options.seed}; faults: ${options.faults.join(', ')}`,
     `tokens      ${tokens.sealed} sealed, ${tokens.opened} unsealed, ${tokens.failed} failed`,
-    `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} opens, ${tokens.excusedAtOnce} opens of a key that was just made active at once`,
-    `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,
-    `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.store)}`,
+    `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} unseals, ${tokens.excusedAtOnce} unseals with a key that was just made active at once`,
+    `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member per day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,
+    `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member per day${formula(calls.expected?.store)}`,
     `ring        ${ring.writes} writes, ${ring.published} keys published, ${ring.keys} left, never more than ${ring.mostKeys}`,
     `propagation ${propagationSeconds.length} keys, the slowest ${slowest} s to the last member`,
     `written     ${join(out, 'report.json')}, ${join(out, 'report.svg')}`,

@@ -159,8 +159,8 @@ export const MUTANTS: readonly Mutant[] = [
   // The format.
   mutant(
     'unknown-members-are-taken',
-    'an unknown member is refused',
-    ['ring/document.ts', "if (Object.keys(unknown).length > 0) throw corrupt('an unknown member');", ''],
+    'an unknown property is refused',
+    ['ring/document.ts', "if (Object.keys(unknown).length > 0) throw corrupt('an unknown property');", ''],
     [
       'ring/document.ts',
       "if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');",
@@ -209,7 +209,7 @@ export const MUTANTS: readonly Mutant[] = [
     'const mine = key.revocation;',
     'const mine = key.authenticator === undefined ? key.revocation : undefined;',
   ]),
-  mutant('repairs-without-pause', 'at most one repairing write per R and member', [
+  mutant('repairs-without-pause', 'at most one repairing write per R per member', [
     'member/repairs.ts',
     'this.#o.policy.refreshEverySeconds * MS - sinceLast',
     'Math.min(sinceLast, 0)',
@@ -247,8 +247,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('no-look-ahead', 'a ring whose last key expires soon gets one before', [
     'member/writer.ts',
-    'if (coveredMs > emergencyMs + readMs ||',
-    'if (coveredMs > 0 ||',
+    'if (leftMs > emergencyMs + readMs ||',
+    'if (leftMs > 0 ||',
   ]),
   mutant('everybody-makes-the-key', 'one member makes the key of a ring that has none', [
     'member/founding.ts',
@@ -283,13 +283,13 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('kill-switch-never-trips', 'three refusals stop sealing', [
     'member/kill-switch.ts',
-    'trippedAt: tripped ? nowMs : undefined',
-    'trippedAt: tripped && nowMs < 0 ? nowMs : undefined',
+    'isTripped: refusals.length >= REFUSALS_TO_STOP || disabled >= DISABLED_TO_STOP',
+    'isTripped: refusals.length < 0 && disabled >= DISABLED_TO_STOP',
   ]),
   mutant('kill-switch-leaves-opening', 'unsealing stops S + R after sealing', [
     'member/limits.ts',
-    'if (trippedAt === undefined) return true;',
-    'if (trippedAt !== -1) return true;',
+    'if (this.#stopped === undefined) return true;',
+    'if (this.#stopped !== null) return true;',
   ]),
   mutant('one-stray-refusal', 'a single refusal does not stop a fleet', [
     'member/kill-switch.ts',
@@ -298,8 +298,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('refusals-without-a-pause', 'refusals count 8 s apart', [
     'member/kill-switch.ts',
-    'LEAST_SPACING_MS = 8_000',
-    'LEAST_SPACING_MS = 0',
+    'LEAST_SPACING_MS: number = 8_000',
+    'LEAST_SPACING_MS: number = 0',
   ]),
   // The times of a key.
   mutant('opens-until-without-skew', 'opensUntil = sealsUntil + tokenLifetime + 2 S', [
@@ -439,8 +439,8 @@ export const MUTANTS: readonly Mutant[] = [
   // Work that others can cause.
   mutant('a-read-for-every-token', 'at most one read per missRefresh', [
     'member/caused-reads.ts',
-    'if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {',
-    'if (this.#nextAt === undefined || this.#nextAt.wallMs > 0) {',
+    'const isDue = this.#nextAt === undefined || hasPassed(this.#nextAt, now);',
+    'const isDue = this.#nextAt === undefined || this.#nextAt.wallMs > 0;',
   ]),
   mutant(
     'a-proof-for-every-miss',

@@ -16,8 +16,8 @@ interface Row {
 export function picture(report: RunReport): string {
   const { options, hours, tokens, calls } = report;
   const rows: readonly Row[] = [
-    { label: 'KMS calls an hour', values: hours.map((hour) => hour.kmsCalls), colour: '#2a78d6' },
-    { label: 'store calls an hour', values: hours.map((hour) => hour.storeCalls), colour: '#1d9a8a' },
+    { label: 'KMS calls per hour', values: hours.map((hour) => hour.kmsCalls), colour: '#2a78d6' },
+    { label: 'store calls per hour', values: hours.map((hour) => hour.storeCalls), colour: '#1d9a8a' },
     { label: 'members up', values: hours.map((hour) => hour.up), colour: '#8a6bd1' },
     { label: 'keys in the ring', values: hours.map((hour) => hour.keys), colour: '#c77d1e' },
     { label: 'failed tokens so far', values: hours.map((hour) => hour.failed), colour: '#d2463c' },
@@ -25,8 +25,8 @@ export function picture(report: RunReport): string {
   const height = TOP + rows.length * ROW + 40;
   const title = `${options.members} members, ${options.days} days, seed ${options.seed}, faults: ${options.faults.join(', ')}`;
   const summary =
-    `${tokens.sealed} tokens sealed, ${tokens.opened} unsealed, ${tokens.failed} failed; ` +
-    `${calls.kmsPerMemberDay.toFixed(1)} KMS and ${calls.storePerMemberDay.toFixed(1)} store calls per member and day`;
+    `${grouped(tokens.sealed)} tokens sealed, ${grouped(tokens.opened)} unsealed, ${grouped(tokens.failed)} failed; ` +
+    `${calls.kmsPerMemberDay.toFixed(1)} KMS calls and ${calls.storePerMemberDay.toFixed(1)} store calls per member per day`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12">`,
     `<rect width="100%" height="100%" fill="#fff"/>`,
@@ -38,6 +38,9 @@ export function picture(report: RunReport): string {
     '',
   ].join('\n');
 }
+
+/** In groups of three digits, as in `10 072`. */
+const grouped = (count: number): string => String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ' ');
 
 function drawRow(row: Row, top: number, hours: number): string {
   const most = Math.max(1, ...row.values);

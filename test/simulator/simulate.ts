@@ -25,7 +25,7 @@ export interface RunReport {
     readonly kmsPerMemberDay: number;
     readonly storePerMemberDay: number;
     readonly generated: number;
-    /** Calls per member and day by the formula of the guide for a run of this length, if it covers the faults. */
+    /** Calls per member per day by the formula of the guide for a run of this length, if it covers the faults. */
     readonly expected: { readonly kms: number; readonly store: number } | undefined;
   };
   readonly ring: {
@@ -185,7 +185,7 @@ function watchPropagation(world: World): number[] {
   return seconds;
 }
 
-/** The formula for a run that it covers, per member and day: no faults, or ten minutes without a KMS hourly. */
+/** The formula for a run that it covers, per member per day: no faults, or ten minutes without a KMS hourly. */
 function expectedCalls(
   { policy, options, timeline }: World,
   faults: readonly string[],

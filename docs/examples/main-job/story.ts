@@ -85,7 +85,7 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   timeline.note(
     'Sealing and unsealing make none. Here every server makes a KMS check once a second; by default it makes',
   );
-  timeline.note('one every 15 minutes: 4 or 5 calls per server and hour, at any load.');
+  timeline.note('one every 15 minutes: 4 or 5 calls per server per hour, at any load.');
   timeline.finished('every step succeeded');
 }
 

@@ -98,8 +98,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
-    // The key as it was configured, never text from the wrapped key.
-    const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
+    const KeyId = this.#keyToAsk(recorded);
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     try {
       if (this.#isAnswerFor(recorded, KeyId, vendorError.property(answer, 'KeyId')))
@@ -126,6 +125,15 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   #mayAsk(keyId: string): boolean {
     const { alsoUnwrap, keyName, multiRegion } = this.#settings;
     return alsoUnwrap.includes(keyId) || mayMean(keyName, keyId, multiRegion);
+  }
+
+  /** The key as it was configured, never text from the wrapped key. */
+  #keyToAsk(recorded: string): string {
+    const { alsoUnwrap, keyName, multiRegion } = this.#settings;
+    // KMS finds an ARN only in its own Region, so a replica of the key in keyId is asked for by keyId. An alias may mean
+    // any key, so for a listed key it is not asked.
+    if ('id' in keyName && mayMean(keyName, recorded, multiRegion)) return this.keyId;
+    return alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
   }
 
   #isAnswerFor(recorded: string, asked: string, answered: unknown): boolean {

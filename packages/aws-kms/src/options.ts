@@ -1,6 +1,6 @@
 import { option } from '@sealring/core/adapter';
 import type { AwsKmsClient } from './client.ts';
-import { isMultiRegionId, type KeyName, parseKeyArn, parseKeyName } from './key-name.ts';
+import { isMultiRegionId, type KeyName, mayMean, parseKeyArn, parseKeyName } from './key-name.ts';
 
 /** Options of {@link awsKmsKeyWrapper}. */
 export interface AwsKmsKeyWrapperOptions {
@@ -12,7 +12,10 @@ export interface AwsKmsKeyWrapperOptions {
    * instance role), and also its region unless `keyId` is an ARN.
    */
   readonly client?: AwsKmsClient | undefined;
-  /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
+  /**
+   * Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64, in the region of `keyId` if that is
+   * an ARN. Default none.
+   */
   readonly alsoUnwrap?: readonly string[] | undefined;
   /**
    * Whether to unwrap data keys that any replica of the key wrapped, by calling the replica that `keyId` names;
@@ -58,11 +61,14 @@ export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
   option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { keyId, client, alsoUnwrap = [], multiRegion = false, callTimeoutSeconds = 5, maxAttempts = 3 } = options;
   option.flag(OWNER, 'multiRegion', multiRegion);
+  const keyName = keyNameOf(keyId, multiRegion);
   return Object.freeze({
     keyId,
-    keyName: keyNameOf(keyId, multiRegion),
+    keyName,
     client: client === undefined ? undefined : clientOf(client),
-    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, replacedKey),
+    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, (name, entry) =>
+      replacedKey(name, entry, keyName, multiRegion),
+    ),
     multiRegion,
     timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
     maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
@@ -87,8 +93,17 @@ function clientOf(client: unknown): AwsKmsClient {
 }
 
 // An alias could later point to another key, and a bare key id does not name the account.
-function replacedKey(name: string, entry: unknown): string {
+function replacedKey(name: string, entry: unknown, keyName: KeyName, multiRegion: boolean): string {
   const arn = option.text(OWNER, name, entry);
-  if (parseKeyArn(arn) === undefined) throw option.outOfRange(OWNER, name, 'a key ARN', arn);
+  const key = parseKeyArn(arn);
+  if (key === undefined) throw option.outOfRange(OWNER, name, 'a key ARN', arn);
+  // KMS finds an ARN only in its own Region, and this wrapper calls only the Region of `keyId`.
+  const isReplica = 'id' in keyName && mayMean(keyName, arn, multiRegion);
+  if ('region' in keyName && keyName.region !== key.region && !isReplica) {
+    throw option.rangeError(
+      `${OWNER}: ${name} must be a key in the region of keyId, ${keyName.region}, got ${option.quote(arn)}; ` +
+        'for a key of another region, pass createKmsCodec a key wrapper for each key: keyWrapper: [old, new]',
+    );
+  }
   return arn;
 }

@@ -16,19 +16,16 @@ const MEANINGS = {
 // Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<KeyWrapperErrorKind, string> = {
   throttled: 'ThrottlingException',
-  disabled: 'DisabledException KMSInvalidStateException',
+  disabled: 'DisabledException',
   denied: `AccessDeniedException InvalidGrantTokenException InvalidClientTokenId InvalidKeyUsageException
     UnsupportedOperationException ValidationException InvalidArnException`,
   'not-found': 'NotFoundException',
   corrupt: 'InvalidCiphertextException IncorrectKeyException',
-  unavailable: `KeyUnavailableException KMSInternalException DependencyTimeoutException
-    CloudHsmClusterInvalidConfigurationException CloudHsmClusterNotActiveException
-    CustomKeyStoreInvalidStateException XksProxyIncorrectAuthenticationCredentialException
-    XksProxyInvalidConfigurationException XksProxyInvalidResponseException XksProxyUriUnreachableException
-    XksProxyVpcEndpointServiceInvalidConfigurationException XksProxyVpcEndpointServiceNotFoundException
+  unavailable: `KeyUnavailableException KMSInternalException DependencyTimeoutException KMSInvalidStateException
     ServiceUnavailable ExpiredTokenException RequestExpired`,
 };
 const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
+const ARN = 'arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
 
 describe('adapter rule 2: classification of errors by name and status', () => {
@@ -48,6 +45,29 @@ describe('adapter rule 2: classification of errors by name and status', () => {
 
   test('every hint is a sentence', () => {
     for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
+  });
+
+  test.each([
+    [`${ARN} is pending deletion.`, 'disabled'],
+    [`${ARN} is pending replica deletion.`, 'disabled'],
+    [`${ARN} is pending import.`, 'disabled'],
+    [`${ARN} is unavailable.`, 'unavailable'],
+    [`${ARN} is creating.`, 'unavailable'],
+    [`${ARN} is pending deletions`, 'unavailable'],
+    ['AWS KMS cannot communicate with your external key store proxy.', 'unavailable'],
+    ['', 'unavailable'],
+    [undefined, 'unavailable'],
+    [Object(`${ARN} is pending deletion.`), 'unavailable'],
+  ])('a KMSInvalidStateException with the message %j is %s', (message, kind) => {
+    const failure = classify({ name: 'KMSInvalidStateException', message, $metadata: { httpStatusCode: 400 } });
+    expect(failure).toMatchObject({ kind, code: 'KMSInvalidStateException', hint: expect.stringMatching(/ .* /) });
+    expect(JSON.stringify(failure)).not.toContain(ARN);
+  });
+
+  test('only a KMSInvalidStateException is disabled because of its message', () => {
+    const message = `${ARN} is pending deletion.`;
+    expect(classify({ name: 'KMSInternalException', message }).kind).toBe('unavailable');
+    expect(classify({ name: 'Novelty', message }).kind).toBe('unavailable');
   });
 
   test.each(['InvalidKeyUsageException', 'ValidationException'])(

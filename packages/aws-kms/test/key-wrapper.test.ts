@@ -232,6 +232,21 @@ describe('adapter rule 6: the KMS key of a call', () => {
     await expect(run(keyWrapper, other, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
+  test.each([
+    ['an ARN', (kms: FakeKms) => kms.arn(MRK)],
+    ['a key id', () => MRK],
+  ])('with %s, a replica in alsoUnwrap is called in the wrapper’s own region, not by its ARN', async (_, name) => {
+    const ireland = new FakeKms({ region: 'eu-west-1' });
+    const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });
+    const made = await awsKmsKeyWrapper({ keyId: ireland.createKey(MRK), client: ireland }).wrap(sampleKey(), {
+      context,
+    });
+    const keyId = name(frankfurt);
+    const own = awsKmsKeyWrapper({ keyId, client: frankfurt, multiRegion: true, alsoUnwrap: [ireland.arn(MRK)] });
+    expect(await own.unwrap(made, { context })).toEqual(sampleKey());
+    expect(frankfurt.requests.map((request) => request.keyId)).toEqual([keyId]);
+  });
+
   test('with multiRegion, wraps of another multi-Region key are not unwrapped', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(

@@ -52,6 +52,33 @@ describe('options', () => {
     expect(() => awsKmsKeyWrapper(options)).toThrow(`awsKmsKeyWrapper: ${name}`);
   });
 
+  const MRK = `mrk-${'0f'.repeat(16)}`;
+  const inVirginia = (id: string): string => `arn:aws:kms:us-east-1:111122223333:key/${id}`;
+  test.each([
+    ['a key of another region', { keyId: ARN, alsoUnwrap: [inVirginia(ID)] }],
+    [
+      'a key of another region than the alias',
+      { keyId: ARN.replace(/key.*/, 'alias/x'), alsoUnwrap: [inVirginia(ID)] },
+    ],
+    ['a replica without multiRegion', { keyId: ARN.replace(ID, MRK), alsoUnwrap: [inVirginia(MRK)] }],
+    [
+      'another multi-Region key of another region',
+      { keyId: ARN.replace(ID, MRK), alsoUnwrap: [inVirginia(MRK.replace('0f', '0e'))], multiRegion: true },
+    ],
+  ])('alsoUnwrap with %s causes a RangeError, because KMS finds it only there', (_, options) => {
+    expect(() => awsKmsKeyWrapper(options)).toThrow(RangeError);
+    expect(() => awsKmsKeyWrapper(options)).toThrow(/alsoUnwrap\[0\] .* eu-west-1.* keyWrapper: \[old, new\]/);
+  });
+
+  test.each([
+    ['a key of another account', { keyId: ARN, alsoUnwrap: [ARN.replace('1111', '9999')] }],
+    ['a replica', { keyId: ARN.replace(ID, MRK), alsoUnwrap: [inVirginia(MRK)], multiRegion: true }],
+    ['any region beside an alias name', { keyId: 'alias/x', alsoUnwrap: [inVirginia(ID)] }],
+    ['any region beside a key id', { keyId: ID, alsoUnwrap: [inVirginia(ID)] }],
+  ])('alsoUnwrap with %s is accepted', (_, options) => {
+    expect(awsKmsKeyWrapper(options).keyId).toBe(options.keyId);
+  });
+
   test('alsoUnwrap is copied: later changes to the caller’s list have no effect', async () => {
     const kms = new FakeKms();
     const retired = kms.createKey('99999999-12ab-34cd-56ef-1234567890ab');

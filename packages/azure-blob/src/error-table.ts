@@ -37,7 +37,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   // cannot help.
   [
     'denied',
-    'Blob Storage does not accept the request: check container and blob',
+    'Blob Storage does not accept the request: check the container and the blob',
     `FeatureVersionMismatch InvalidBlobType InvalidHeaderValue InvalidInput InvalidQueryParameterValue InvalidResourceName
     InvalidUri OutOfRangeInput UnsupportedHeader UnsupportedHttpVerb`,
   ],
@@ -55,7 +55,11 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['read-only', 'this service has no conditional writes', 'ConditionHeadersNotSupported'],
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
-  ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
+  [
+    'unavailable',
+    'the blob is archived: rehydrate it, and exclude it from lifecycle rules',
+    'BlobArchived BlobBeingRehydrated',
+  ],
   // The status means a conflict, but reading the blob again does not help, because the lease must end first.
   [
     'unavailable',

@@ -10,7 +10,8 @@ export interface AzureBlobRingOptions {
    */
   readonly container: AzureBlobRingContainer | string;
   /**
-   * Required with a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`.
+   * Required with a URL that has no signature: a credential of `@azure/identity`, for an `https://` URL, or a
+   * `StorageSharedKeyCredential`.
    * Default: none.
    */
   readonly credential?: ContainerClient['credential'];
@@ -71,6 +72,10 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
       credential,
     );
   }
+  // The SDK refuses to send a token over http://, with an error that does not show the cause.
+  if (new URL(url).protocol === 'http:' && isTokenCredential(credential)) {
+    throw option.rangeError(`${OWNER}: credential cannot be a token credential for an http:// container`);
+  }
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
@@ -84,6 +89,10 @@ function urlOf(value: string): string {
   if (/^\/(?:\/|$)/.test(pathname))
     throw option.rangeError(`${OWNER}: container must be a URL with the container's name`);
   return url;
+}
+
+function isTokenCredential(value: unknown): boolean {
+  return typeof Reflect.get(Object(value), 'getToken') === 'function';
 }
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {

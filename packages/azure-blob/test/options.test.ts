@@ -41,6 +41,7 @@ describe('options', () => {
     ['container', { container: 'https://payments.blob.core.windows.net', blob }],
     ['container', { container: 'https://payments.blob.core.windows.net/?sig=x', blob }],
     ['credential', { container: client, credential, blob }],
+    ['credential cannot be a token credential', { container: 'http://127.0.0.1:10000/account/ring', credential, blob }],
     ['blob', { container, blob: '' }],
     ['blob', { container, blob: 'é'.repeat(1_025) }],
     ['blob', { container, blob: '\ud800' }],
@@ -76,8 +77,13 @@ describe('options', () => {
   test.each([
     ['of @azure/identity', credential],
     ['that is an account key', new StorageSharedKeyCredential('payments', 'AAAA')],
-  ])('a credential %s is accepted', (_, given) => {
-    expect(azureBlobRing({ container, blob, credential: given }).kind).toBe('azure-blob');
+    [
+      'that is an account key, for an emulator',
+      new StorageSharedKeyCredential('account', 'AAAA'),
+      'http://127.0.0.1:10000/account/ring',
+    ],
+  ])('a credential %s is accepted', (_, given, at = container) => {
+    expect(azureBlobRing({ container: at, blob, credential: given }).kind).toBe('azure-blob');
   });
 
   test('a wrong argument is rejected before any call, with an error that names the function (F17)', async () => {

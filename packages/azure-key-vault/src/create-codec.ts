@@ -1,8 +1,8 @@
-import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { createKmsCodec, type KeyWrapper, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import { option } from '@sealring/core/adapter';
 import type { VaultKeyVersionId } from './key-id.ts';
 import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
-import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
+import { type AzureKeyVaultKeyWrapperOptions, readOptions, refuseSigningWith, versionIdOf } from './options.ts';
 import { fetchAtStart } from './sign-public-keys.ts';
 import type { AzureSignPublicKey } from './signing.ts';
 
@@ -74,28 +74,47 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
   } = options;
   const access = { credential, clients, disableChallengeResourceVerification, callTimeoutSeconds };
   const wrapperOptions = { keyId, ...access, maxAttempts, algorithm, alsoUnwrap };
-  // Wrong options are refused before any call.
-  const { clients: checkedClients, timeoutMs } = readOptions(wrapperOptions);
-  const startTimeoutMs = option.startTimeoutMsOf(codecOptions.policy);
   const versions = signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify });
+  if (versions === undefined) {
+    const keyWrapper = azureKeyVaultKeyWrapper({ ...wrapperOptions, signKeyId, signPublicKeys });
+    return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+  }
+  const settings = readOptions(wrapperOptions);
+  refuseSigningWith(settings.algorithm);
+  await checkCodecOptions(codecOptions, azureKeyVaultKeyWrapper(wrapperOptions));
+  const startTimeoutMs = option.startTimeoutMsOf(codecOptions.policy);
   const startedAt = performance.now();
-  const pinned =
-    versions === undefined
-      ? signPublicKeys
-      : await fetchAtStart(versions, {
-          clients: checkedClients,
-          timeoutMs,
-          startTimeoutMs,
-          signal: option.signalOf(OWNER, codecOptions.signal),
-        });
+  const fetched = await fetchAtStart(versions, { ...settings, startTimeoutMs, signal: codecOptions.signal });
   const leftMs = Math.max(LEAST_START_MS, startTimeoutMs - (performance.now() - startedAt));
-  const keyWrapper = azureKeyVaultKeyWrapper({ ...wrapperOptions, signKeyId, signPublicKeys: pinned });
   return createKmsCodec({
     ...codecOptions,
-    ...(versions !== undefined && { policy: { ...codecOptions.policy, startTimeoutSeconds: leftMs / 1_000 } }),
-    keyWrapper,
+    policy: { ...codecOptions.policy, startTimeoutSeconds: leftMs / 1_000 },
+    keyWrapper: azureKeyVaultKeyWrapper({ ...wrapperOptions, signKeyId, signPublicKeys: fetched }),
     closeKeyWrappers: true,
   });
+}
+
+type CodecOptions = Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'>;
+
+/**
+ * Lets `createKmsCodec` check its options before any call. It checks them first, and an aborted signal then ends the start.
+ *
+ * @param keyWrapper - The key wrapper, which cannot sign yet.
+ */
+async function checkCodecOptions(options: CodecOptions, keyWrapper: KeyWrapper): Promise<void> {
+  option.signalOf(OWNER, options.signal);
+  const ended = new Error('the options are checked');
+  const signing = { ...keyWrapper, sign: notYet, verify: notYet };
+  try {
+    await createKmsCodec({ ...options, keyWrapper: signing, signal: AbortSignal.abort(ended) });
+  } catch (error) {
+    if (error !== ended) throw error;
+  }
+}
+
+/** Never called: no start has begun. */
+function notYet(): never {
+  throw new Error('the public keys are not known yet');
 }
 
 /** The options that determine which signatures are accepted. */

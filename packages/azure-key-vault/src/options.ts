@@ -12,7 +12,7 @@ export interface AzureKeyVaultAccess {
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
    * Whether the SDK skips its check that the vault asks for a token for the vault's own domain. Set it for an emulator,
-   * or for a vault behind another host name: the server at that address then receives a token for whichever domain it
+   * or for a vault behind a different host name: the server at that address then receives a token for whichever domain it
    * names. Allowed only with `credential`; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
@@ -148,9 +148,13 @@ function checkSigning({ algorithm, signKeyId, signPublicKeys }: Settings): void 
         'get them with fetchAzureSignPublicKeys, or use createAzureKeyVaultCodec, which gets them itself',
     );
   }
-  if (algorithm === 'A256KW' && signPublicKeys !== undefined) {
-    throw option.rangeError(
-      `${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`,
-    );
-  }
+  if (signPublicKeys !== undefined) refuseSigningWith(algorithm);
+}
+
+/** @throws {RangeError} for an algorithm whose wraps need no signature. */
+export function refuseSigningWith(algorithm: AzureWrapAlgorithm): void {
+  if (algorithm === 'RSA-OAEP-256') return;
+  throw option.rangeError(
+    `${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`,
+  );
 }

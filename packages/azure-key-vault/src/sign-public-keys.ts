@@ -114,22 +114,26 @@ export async function fetchAtStart(
   }
 }
 
-function fetchAll(
+/** Fetches all keys at the same time. The first failure ends the calls for the other keys. */
+async function fetchAll(
   versions: readonly VaultKeyVersionId[],
   clients: AzureKeyVaultClients,
   calls: VaultCalls,
   signal: AbortSignal | undefined,
 ): Promise<readonly AzureSignPublicKey[]> {
   const caller = { signal, onServiceDate: undefined };
-  return Promise.all(
-    versions.map(async (version) => {
-      const { vaultUrl, name } = version;
-      const { answer } = await calls.call('sign', caller, (call) =>
-        clients.keys(vaultUrl).getKey(name, { ...call, version: version.version }),
-      );
-      return publicKeyIn(answer, version);
-    }),
-  );
+  const fetchOne = async (version: VaultKeyVersionId): Promise<AzureSignPublicKey> => {
+    const { vaultUrl, name } = version;
+    const { answer } = await calls.call('sign', caller, (call) =>
+      clients.keys(vaultUrl).getKey(name, { ...call, version: version.version }),
+    );
+    return publicKeyIn(answer, version);
+  };
+  try {
+    return await Promise.all(versions.map(fetchOne));
+  } finally {
+    calls.close();
+  }
 }
 
 /** The public key in an answer from `getKey`, whose coordinates the SDK has converted to bytes. */

@@ -104,6 +104,10 @@ describe('createAzureKeyVaultCodec', () => {
     ['both credential and clients', { credential: { getToken: () => Promise.resolve(null) } }, TypeError],
     ['a wrong keyId', { keyId: 'no such form' }, RangeError],
     ['a signKeyId without a version', { signKeyId: 'https://v.vault.azure.net/keys/k' }, RangeError],
+    ['an unknown option', { rign: 1 }, TypeError],
+    ['an invalid ringName', { ringName: 'a b' }, RangeError],
+    ['a ring of another type', { ring: {} }, TypeError],
+    ['a signal of another type', { signal: 7 }, TypeError],
     ['alsoVerify that is not a list', { alsoVerify: 'x' }, TypeError],
     ['alsoVerify without a version', { alsoVerify: ['https://v.vault.azure.net/keys/k'] }, RangeError],
     ['alsoVerify beside signPublicKeys', { alsoVerify: [], signPublicKeys: [] }, RangeError],
@@ -113,6 +117,14 @@ describe('createAzureKeyVaultCodec', () => {
     const start = createAzureKeyVaultCodec({ ...options(), ...Object(extra) });
     await expect(start).rejects.toThrow(type);
     await expect(start).rejects.toThrow(new RegExp(`: .*\\b${Object.keys(extra)[0]}\\b`));
+    expect(operations()).toEqual([]);
+  });
+
+  test('a signing key for A256KW, whose wraps need no signature, is rejected before any request', async () => {
+    const { vault, hsm } = setup();
+    const start = createAzureKeyVaultCodec(options({ keyId: vault.idOf(hsm), algorithm: 'A256KW' }));
+    await expect(start).rejects.toThrow(RangeError);
+    await expect(start).rejects.toThrow(/signKeyId/);
     expect(operations()).toEqual([]);
   });
 
@@ -137,8 +149,9 @@ describe('createAzureKeyVaultCodec', () => {
   });
 
   test('closing the codec closes the key wrapper', async () => {
+    const codec = await createAzureKeyVaultCodec(options());
     using close = vi.spyOn(VaultCalls.prototype, 'close');
-    await (await createAzureKeyVaultCodec(options())).close();
+    await codec.close();
     expect(close).toHaveBeenCalledTimes(1);
   });
 

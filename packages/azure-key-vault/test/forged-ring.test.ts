@@ -182,7 +182,7 @@ describe('a genuine ring document that was tampered with', () => {
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a starting server refuses a complete ring that has another name and the same keys (F25)', async () => {
+  test('a starting server refuses a complete ring that has a different name and the same keys (F25)', async () => {
     const refunds = memoryRing();
     await server(refunds, { ringName: 'refunds' });
     await expect(server(refunds, { ringName: 'payments' })).rejects.toMatchObject({ kind: 'corrupt' });

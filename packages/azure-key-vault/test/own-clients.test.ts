@@ -58,7 +58,7 @@ describe('a key wrapper with only a credential', () => {
     vault.heal();
   });
 
-  test('reaches a vault under another host name only with disableChallengeResourceVerification', async () => {
+  test('reaches a vault under a different host name only with disableChallengeResourceVerification', async () => {
     const credential = fixedCredential(vault.issueToken());
     const options = { keyId: vault.idOf(vault.createKey('checked')), credential, maxAttempts: 1 };
     await expect(azureKeyVaultKeyWrapper(options).wrap(samplePlaintext(), { context })).rejects.toMatchObject({

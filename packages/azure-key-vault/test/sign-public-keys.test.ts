@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 // @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-import { fetchAzureSignPublicKeys } from '../src/index.ts';
+import { type AzureKeyVaultClients, fetchAzureSignPublicKeys } from '../src/index.ts';
 import { useVault } from './vault-setup.ts';
 
 const setup = useVault();
@@ -48,6 +48,24 @@ describe('fetchAzureSignPublicKeys', () => {
     const { vault, rsa, clients } = setup();
     const signKeyIds = [vault.idOf(rsa, rsa.current)];
     await expect(fetchAzureSignPublicKeys({ signKeyIds, clients })).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+
+  test('the first failure ends the calls for the other keys', async () => {
+    const { vault, signing, clients } = setup();
+    const others: AbortSignal[] = [];
+    const keys: AzureKeyVaultClients['keys'] = (vaultUrl) => ({
+      getKey(name, call) {
+        if (name === 'signing') return clients.keys(vaultUrl).getKey(name, call);
+        others.push(call.abortSignal);
+        return new Promise(() => undefined);
+      },
+    });
+    const signingId = vault.idOf(signing, signing.current);
+    const signKeyIds = [signingId.replace('/signing/', '/other/'), signingId];
+    vault.deny();
+    const fetched = fetchAzureSignPublicKeys({ signKeyIds, clients: { ...clients, keys } });
+    await expect(fetched).rejects.toMatchObject({ kind: 'denied' });
+    expect(others.map(({ aborted }) => aborted)).toEqual([true]);
   });
 
   test('retries while a vault throttles', async () => {

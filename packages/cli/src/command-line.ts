@@ -3,8 +3,9 @@ import { EXIT_CODE } from './exit-code.ts';
 import { Failure } from './failure.ts';
 import { failureCodeOf, lineOf, sectionOn } from './foreign-error.ts';
 import { createProgram } from './program.ts';
+import { jsonOf } from './terminal/json.ts';
+import { failureOfOutput, handleFailedWrites } from './terminal/output.ts';
 import { quietStartNotices } from './terminal/progress.ts';
-import { isServer } from './terminal/until-stopped.ts';
 import { visibleLine } from './terminal/visible.ts';
 import { MISTAKES, UsageError } from './usage-error.ts';
 
@@ -13,17 +14,20 @@ const MAX_EXIT_DELAY_MS = 2_000;
 
 /** Runs the command of this process, reports its failure, and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // The reader of a pipe may stop early, as in `sealring status | head`. A server must also outlive a log that cannot be
-  // written, for example because the disk is full.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE' && !isServer()) throw error;
-    });
-  }
+  let isReported = false;
+  handleFailedWrites();
+  // The command has ended by then, so it does not set another exit code, and every write has ended.
+  process.once('exit', () => {
+    const failure = failureOfOutput();
+    if (failure === undefined) return;
+    process.exitCode = EXIT_CODE.failed;
+    if (!isReported) process.stderr.write(`error: ${failure}\n`);
+  });
   quietStartNotices();
   try {
     await createProgram().parseAsync();
   } catch (error) {
+    isReported = true;
     report(error);
   }
   setTimeout(() => process.exit(), MAX_EXIT_DELAY_MS).unref();
@@ -52,5 +56,5 @@ function printFailure(code: string, message: string, help: string | undefined): 
   const end = process.argv.indexOf('--');
   if (!process.argv.slice(0, end < 0 ? undefined : end).includes('--json')) return;
   const error = { code, message: visibleLine(message), help, exitCode: process.exitCode };
-  process.stdout.write(`${JSON.stringify({ error })}\n`);
+  process.stdout.write(`${jsonOf({ error })}\n`);
 }

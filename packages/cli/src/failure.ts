@@ -8,12 +8,16 @@ export type FailureCode =
   | `kms-${KeyWrapperErrorKind}`
   | `store-${Exclude<RingStoreErrorKind, 'absent'>}`
   | 'cannot-listen'
+  | 'cannot-write'
   | 'conflict'
   | 'interrupted'
+  | 'keys-changed'
   | 'no-sealing-key'
   | 'not-a-token'
   | 'not-confirmed'
   | 'not-probed'
+  | 'not-revoked'
+  | 'not-unwrapped'
   | 'revocation-lost'
   | 'ring-absent'
   | 'ring-exists'

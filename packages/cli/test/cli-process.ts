@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Standard input. Default: nothing. */
   readonly input?: string;
+  /** Whether nothing reads its standard output. */
+  readonly isOutputClosed?: boolean;
   /** Called with the whole standard output so far, after each addition. */
   readonly onStdout?: (text: string, child: ChildProcess) => void;
   /** The same for standard error. */
@@ -26,10 +28,11 @@ export interface RunOptions {
 /** Runs the built command as a process. */
 export function runCli(
   args: readonly string[],
-  { cwd, env = {}, input = '', onStdout, onStderr }: RunOptions,
+  { cwd, env = {}, input = '', isOutputClosed = false, onStdout, onStderr }: RunOptions,
 ): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...cleanEnvironment(), ...env } });
   const printed = { stdout: '', stderr: '' };
+  if (isOutputClosed) child.stdout.destroy();
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed.stdout += text;
     onStdout?.(printed.stdout, child);

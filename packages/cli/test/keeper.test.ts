@@ -6,6 +6,7 @@ import { hashedKeyId } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 // @boundaries-ignore code that the tests of all packages share is not a package
 import { KeeperProcess } from '../../../test/support/keeper-process.ts';
+import { HealthServer } from '../src/health/health-server.ts';
 import { newProject, runCli } from './cli-process.ts';
 
 const HOUR = 3_600;
@@ -150,6 +151,25 @@ registerHooks({ load(url, context, next) {
   const env = { NODE_OPTIONS: `--import=${at('hook.mjs')}` };
   const ended = await runCli([...args, '--json'], { cwd: project.cwd, env });
   expect({ ...ended, stdout: JSON.parse(ended.stdout).event }).toEqual({ code, stdout: 'stopping', stderr: '' });
+});
+
+test.each([
+  [[], 0],
+  [['--once'], 1],
+])('keeper %j ends on SIGTERM while its configuration is loading', async (args, code) => {
+  const text = readFileSync(at(CONFIG), 'utf8');
+  const waiting = "writeFileSync('loading', '');\nawait new Promise((resolve) => setTimeout(resolve, 3_600_000));";
+  writeFileSync(at(CONFIG), `import { writeFileSync } from 'node:fs';\n${waiting}\n${text}`);
+  await using keeper = new KeeperProcess(project.cwd, args);
+  await expect.poll(() => existsSync(at('loading'))).toBe(true);
+  expect(await keeper.terminate()).toBe(code);
+  expect(keeper.events.map(({ event }) => event)).toEqual(['stopping']);
+});
+
+test('a health server without a host does not listen', async () => {
+  const server = new HealthServer(() => ({ ready: true }));
+  await expect(server.listen('', 0)).rejects.toThrow(/--host ""/);
+  server.close();
 });
 
 describe('keeper', () => {

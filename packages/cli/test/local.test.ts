@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createKmsCodec, fileRing, hashedKeyId, localKeyWrapper } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -44,6 +44,22 @@ describe('init --local', () => {
     expect((await statusOf()).keys.map(({ state }) => state)).toEqual(['active']);
   });
 
+  test('leaves no key behind if it cannot write the configuration', async () => {
+    symlinkSync(join(project.cwd, 'elsewhere'), join(project.cwd, 'sealring.config.mjs'));
+    const { code, stderr } = await run(['init', '--local']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/sealring\.config\.mjs.* already exists/);
+    expect(readdirSync(project.cwd)).not.toContain('sealring.local.key');
+  });
+
+  test.skipIf(process.platform !== 'linux')('names the file that it cannot create in a folder', async () => {
+    const { code, stderr } = await runCli(['init', '--local'], { cwd: '/proc' });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/^error: cannot write "sealring\.local\.key" \(E[A-Z]+\)\n$/),
+    });
+  });
+
   test('overwrites no file', async () => {
     writeFileSync(join(project.cwd, 'sealring.local.key'), 'mine');
     const { code, stderr } = await run(['init', '--local']);
@@ -76,6 +92,14 @@ describe('commands on a local ring', () => {
     expect(stdout).not.toContain(secretOf());
     const json = await run(['doctor', '--json']);
     expect(JSON.parse(json.stdout)).toMatchObject({ healthy: true, ring: 'local', origin: 'sealring.config.mjs' });
+  });
+
+  test('the doctor reports a ring name that is not text as an invalid option', async () => {
+    const config = join(project.cwd, 'sealring.config.mjs');
+    writeFileSync(config, readFileSync(config, 'utf8').replace("ringName: 'local'", 'ringName: 5'));
+    const { code, stdout, stderr } = await run(['doctor']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toMatch(/ERROR .*ringName must be .*\[options\]/);
   });
 
   test('the doctor writes nothing', async () => {
@@ -241,7 +265,8 @@ describe('commands on a local ring', () => {
       condition: 'attention',
       unverifiedRevocations: [hashedKeyId(times.id)],
       storedKeys: 2,
-      problems: [{ kind: 'unverified-revocation' }],
+      // The codec does not use the second key, which no other key vouches for.
+      problems: [{ kind: 'unreadable-key' }, { kind: 'unverified-revocation' }],
     });
     const { healthy, findings } = JSON.parse((await run(['doctor', '--json'])).stdout);
     expect(healthy).toBe(true);

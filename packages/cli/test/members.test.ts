@@ -75,9 +75,28 @@ test.each(['ftp://a', 'a.example', ''])('--member %j is rejected with exit code 
   expect((await status(member)).code).toBe(2);
 });
 
-test('--member rejects an address with a password and does not repeat it (F21)', async () => {
-  const { code, stderr, stdout } = await status('http://ada:hunter2@127.0.0.1/health');
+test.each([
+  ['http://ada:hunter2@127.0.0.1/health', /user or a password/],
+  ['ada:hunter2@127.0.0.1/health', /http:\/\/ or https:\/\//],
+])('--member rejects the address %s, and does not repeat its password (F21)', async (address, message) => {
+  const { code, stderr, stdout } = await status(address);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/user or a password/);
+  expect(stderr).toMatch(message);
   expect(stdout + stderr).not.toContain('hunter2');
+});
+
+test.each([[[]], [['--watch', '1']]])('status --json %j escapes the invisible characters of a server', async (more) => {
+  const evil = '\u009b2J\u202e\u007f';
+  const address = await serve((_, response) => {
+    const problems = [{ kind: evil, detail: evil, remedy: evil }];
+    response.end(JSON.stringify({ status: 'ok', sealUntil: evil, problems }));
+  });
+  const { stdout } = await runCli(['status', '--json', ...more, '--member', address], {
+    cwd: project.cwd,
+    onStdout: (_, child) => void child.kill('SIGINT'),
+  });
+  expect(stdout).toContain(String.raw`\u009b2J\u202e\u007f`);
+  expect(stdout).not.toMatch(/[\u007f-\u009f\u202e]/);
+  const text = more.length === 0 ? stdout : stdout.split('\n')[0];
+  expect(JSON.parse(text ?? '').members[0].health.sealUntil).toBe(evil);
 });

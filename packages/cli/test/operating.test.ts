@@ -171,7 +171,7 @@ describe('the exit code of status', () => {
     [3, 'a late rotation', 23 * 3_600, 'attention'],
     [3, 'an overdue rotation', 25 * 3_600, 'attention'],
     [1, 'a ring whose last key stopped sealing', 31 * 3_600, 'failing'],
-    [1, 'a ring whose keys have expired', 40 * 3_600, 'store-corrupt'],
+    [1, 'a ring whose keys have expired', 40 * 3_600, 'no-sealing-key'],
   ])('status exits with %i for %s', async (exitCode, _, seconds, expected) => {
     await agedRing(seconds);
     const { code, stdout } = await run(['status', '--json']);

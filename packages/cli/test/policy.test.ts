@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { measure } from '../src/commands/measure.ts';
 import { policyFigures } from '../src/index.ts';
 import { newProject, runCli } from './cli-process.ts';
 
@@ -60,6 +61,22 @@ export default {
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
   });
+});
+
+test('a measurement leaves the event loop free between batches of rounds', async () => {
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns += 1;
+  }, 0);
+  const turnsAt: number[] = [];
+  const clock = vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => {
+    turnsAt.push(turns);
+    return BigInt(Math.round(performance.now() * 1_000_000));
+  });
+  await measure({ bytes: 1_000_000, format: 'sealring', hedge: false, rounds: 100 });
+  clock.mockRestore();
+  clearInterval(timer);
+  expect(turnsAt.at(-1)).toBeGreaterThan(turnsAt[0] ?? 0);
 });
 
 test('bench measures seal and unseal in both formats', async () => {

@@ -13,13 +13,21 @@ export interface TerminalEnded {
   readonly output: string;
 }
 
-/** Runs the built command in a terminal of 80 columns. `onOutput` gets the whole output so far after each addition. */
+/** Runs the built command in a terminal. `onOutput` gets the whole output so far after each addition. */
 export function runInTerminal(
   args: readonly string[],
-  { cwd, onOutput }: { readonly cwd: string; readonly onOutput?: (text: string, child: ChildProcess) => void },
+  {
+    cwd,
+    columns = 80,
+    onOutput,
+  }: {
+    readonly cwd: string;
+    readonly columns?: number;
+    readonly onOutput?: (text: string, child: ChildProcess) => void;
+  },
 ): Promise<TerminalEnded> {
   const command = [process.execPath, MAIN, ...args].map((arg) => `'${arg}'`).join(' ');
-  const child = spawn('script', ['-qfec', `stty cols 80 rows 24; exec ${command}`, '/dev/null'], {
+  const child = spawn('script', ['-qfec', `stty cols ${columns} rows 24; exec ${command}`, '/dev/null'], {
     cwd,
     env: { PATH: process.env['PATH'], TERM: 'xterm' },
   });

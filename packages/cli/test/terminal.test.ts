@@ -85,7 +85,7 @@ describe.skipIf(!HAS_TERMINAL)('commands on a terminal', () => {
     },
   );
 
-  test('an operation that takes more than two seconds redraws its progress in place', async () => {
+  test.each([80, 0])('a long operation redraws its progress in place on a terminal of %i columns', async (columns) => {
     const config = join(project.cwd, 'slow.config.mjs');
     const seen = join(project.cwd, 'seen');
     writeFileSync(
@@ -96,8 +96,13 @@ import config from './sealring.config.mjs';
 while (!existsSync('seen')) await setTimeout(20);
 export default config;`,
     );
-    const { code, output } = await inTerminal(['status', '--config', config], (text) => {
+    const onOutput = (text: string): void => {
       if (text.includes('(3 s)')) writeFileSync(seen, '');
+    };
+    const { code, output } = await runInTerminal(['status', '--config', config], {
+      cwd: project.cwd,
+      columns,
+      onOutput,
     });
     expect(code).toBe(0);
     expect(printable(output)).toMatch(

@@ -136,6 +136,12 @@ describe('a wrong command line', () => {
     [['codex'], /unknown command 'codex'.*codec/],
     [['list', 'codex'], /'codex' is invalid.*codec, key-wrapper, ring-store/],
     [['codec', 'sound.ts', '--report', join(blocked, 'r.html')], /--report ".*r\.html" cannot be written: E[A-Z]+/],
+    [['codec', 'sound.ts', '--report', ''], /--report "" is not the name of a file/],
+    [['codec', 'sound.ts', '--json='], /--json "" is not the name of a file/],
+    [['codec', 'sound.ts', '--report', join(folder, 'none/')], /--report ".*none\/" is not the name of a file/],
+    [['init', ''], /"" is not the name of a folder/],
+    [['init', blocked], /cannot write to ".*blocked" \(EEXIST\)/],
+    [['init', join(blocked, 'x')], /cannot write to ".*x" \(ENOTDIR\)/],
     [['codec', 'sound.ts', '--report', '.'], /--report "\." cannot be written: the path is not a regular file/],
     [['codec', 'sound.ts', '--json', device], /--json ".*device" cannot be written: the path is not a regular file/],
     [
@@ -466,8 +472,15 @@ describe('output', () => {
     expect(coloured.stdout).toContain('\u001b[32m');
     const refused = await runCli([...args, '--no-color'], { env: { FORCE_COLOR: '1' } });
     expect(refused.stdout).not.toContain('\u001b');
-    const unset = await runCli(args, { env: { NO_COLOR: '1' } });
-    expect(unset.stdout).not.toContain('\u001b');
+    const both = { NO_COLOR: '1', FORCE_COLOR: '1' };
+    for (const env of [{ NO_COLOR: '1' }, both]) {
+      expect((await runCli(args, { env })).stdout).not.toContain('\u001b');
+    }
+  });
+
+  test('--timeout accepts a fraction of a second', async () => {
+    const { code, stderr } = await runCli(['codec', 'sound.ts', ...ONE, '--timeout', '2.01']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('timeoutMs') });
   });
 
   test('two runs with the same seed and ids have the same results', async () => {
@@ -515,6 +528,14 @@ describe('progress', () => {
     progress.show(1, 'CODEC-PEER');
     progress.end();
     expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
+  });
+
+  test('progress on a terminal that reports 0 columns is cut to 80', () => {
+    const written: string[] = [];
+    const progress = new Progress({ isTTY: true, columns: 0, write: (text) => written.push(text) }, 3);
+    progress.show(0, 'C'.repeat(100));
+    progress.end();
+    expect(written[0]).toBe(`\r0/3 ${'C'.repeat(75)}\u001b[K`);
   });
 
   test('progress without a terminal is printed as occasional lines', () => {

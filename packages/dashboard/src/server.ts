@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
+import { option } from '@sealring/core/adapter';
 
 const MAX_CONNECTIONS = 64;
 const TIMEOUT_MS = 10_000;
@@ -22,9 +23,11 @@ export interface PageServer {
 
 /**
  * Serves one page, for GET and HEAD.
- * @throws {NodeJS.ErrnoException} if it cannot listen.
+ * @throws {RangeError} without a host. @throws {NodeJS.ErrnoException} if it cannot listen.
  */
 export async function servePage(host: string, port: number, page: ServedPage): Promise<PageServer> {
+  // Node.js would listen on every address of the machine.
+  if (host === '') throw option.rangeError('serveDashboard: host must be an address or a name, got ""');
   const server = createServer((request, response) => answer(request, response, host, page));
   server.maxConnections = MAX_CONNECTIONS;
   server.requestTimeout = TIMEOUT_MS;

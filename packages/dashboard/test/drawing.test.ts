@@ -169,7 +169,7 @@ describe('the page', () => {
     );
   });
 
-  test('the legend has the color of each phase', () => {
+  test('the legend has the colour of each phase', () => {
     const phases = ['part waits', 'part seals', 'part reserve', 'part opens'];
     expect(drawn(mainPartOf(viewWith({})), 'rect', 'class')).toEqual(phases);
   });

@@ -256,6 +256,12 @@ describe('serveDashboard', () => {
     }
   });
 
+  test('rejects an empty host, with which it would listen on every address', async () => {
+    await expect(serveDashboard({ look, host: '' })).rejects.toEqual(
+      new RangeError('serveDashboard: host must be an address or a name, got ""'),
+    );
+  });
+
   test('the rounds end when the signal is aborted, without another read of the ring', async () => {
     let looks = 0;
     const looking = (): Promise<RingReport> => {

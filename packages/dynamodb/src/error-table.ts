@@ -7,6 +7,7 @@ export type Failure = StoreFailure<SingleUseStoreErrorKind | 'conflict' | 'conte
 const DENIED = 'DynamoDB refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REQUEST = "DynamoDB does not accept the request: the table's only key must be a string named pk";
+const CLOCK: Failure = { kind: 'unavailable', detail: "this machine's clock differs from the service's" };
 const THROTTLED = 'DynamoDB throttled the call: the table or the account is over its capacity';
 
 /**
@@ -20,7 +21,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     denied: { kind: 'denied', detail: DENIED },
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
-    clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
+    clock: CLOCK,
     // An invalid request has no separate kind. It is `denied`, because the caller may not do this and a retry cannot
     // help.
     request: { kind: 'denied', detail: REQUEST },
@@ -44,18 +45,18 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ]),
 });
 
+/** The meaning of a signature that was refused because of a wrong clock. */
+const CLOCK_TABLE = Object.freeze({ InvalidSignatureException: CLOCK });
+
 /** A 403 without a JSON body, such as a proxy sends, arrives as a `SyntaxError`. */
 const BY_STATUS = vendorError.errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
 
 /**
- * Classifies a rejection by the SDK. Reads only `name`, `code` and `$metadata.httpStatusCode`: never a message, and
- * never the class, which differs between copies of the SDK.
+ * Classifies a rejection by the SDK. Reads only `name`, `code` and `$metadata`, and the message of a refused signature,
+ * which is never copied; never the class, which differs between copies of the SDK.
  */
 export function classify(error: unknown): Failure {
-  const store = { service: 'DynamoDB', table: ERROR_TABLE, byStatus: BY_STATUS };
-  const status = vendorError.property(vendorError.property(error, '$metadata'), 'httpStatusCode');
-  return vendorError.storeFailure(store, error, status, [
-    vendorError.property(error, 'name'),
-    vendorError.property(error, 'code'),
-  ]);
+  const { codes, status, isClockError } = vendorError.awsErrorFacts(error);
+  const store = { service: 'DynamoDB', table: isClockError ? CLOCK_TABLE : ERROR_TABLE, byStatus: BY_STATUS };
+  return vendorError.storeFailure<Failure['kind']>(store, error, status, codes);
 }

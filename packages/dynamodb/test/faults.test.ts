@@ -68,6 +68,29 @@ describe('the DynamoDB SDK against a local server', () => {
   });
 
   test.each([
+    ['Signature expired: 20261121T030000Z is now earlier than 20261121T030500Z', 'unavailable', 'clock'],
+    ['Signature not yet current: 20261121T031500Z is still later than …', 'unavailable', 'clock'],
+    ['The request signature we calculated does not match the signature you provided.', 'denied', 'credentials'],
+  ] as const)('a signature that is refused with the message %j is %s', async (message, kind, detail) => {
+    const name = 'InvalidSignatureException';
+    const { ring, used } = await stubbed((_, response) => sendError(response, 400, name, message));
+    const refusal = { kind, detail: expect.stringContaining(detail), serviceCode: name };
+    await expect(ring.read()).rejects.toMatchObject(refusal);
+    await expect(used.claim('id', soon())).rejects.toMatchObject({ kind });
+  });
+
+  test('with a clock that differs by ten minutes, a second read uses the time of DynamoDB', async () => {
+    const date = new Date(Date.now() + 600_000).toUTCString();
+    const { stub, ring } = await stubbed((_, response) => {
+      response.setHeader('date', date);
+      if (stub.requests.length > 1) response.end('{"ConsumedCapacity":{"TableName":"sealring","CapacityUnits":1}}');
+      else sendError(response, 400, 'InvalidSignatureException', '');
+    });
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    expect(await ring.read()).toBeUndefined();
+  });
+
+  test.each([
     ['empty', ''],
     ['an empty object', '{}'],
     ['null', 'null'],

@@ -13,7 +13,7 @@ interface GoogleGax {
 export interface Connection {
   /** Resolves to a client that has found credentials; rejects with the SDK's error. */
   ready(): Promise<GcpKmsClient>;
-  /** Closes what the connection created. */
+  /** Closes what the connection created; a client that is still searching for credentials is closed once it has them. */
   close(): Promise<void>;
 }
 
@@ -31,6 +31,7 @@ export function givenConnection(client: GcpKmsClient): Connection {
 /** The wrapper's own client, created by `make` at the first call. */
 export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Connection {
   let client: Promise<Required<GcpKmsClient>> | undefined;
+  let connected: Required<GcpKmsClient> | undefined;
 
   async function connect(): Promise<Required<GcpKmsClient>> {
     const made = await make();
@@ -38,24 +39,30 @@ export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Conn
     return made;
   }
 
+  function start(): Promise<Required<GcpKmsClient>> {
+    const started = connect();
+    started.then(
+      (made) => {
+        if (client === started) connected = made;
+        else made.close().catch(() => undefined);
+      },
+      // The SDK remembers permanently that it found no credentials. A new client finds credentials that appear later, for
+      // instance because a metadata server starts after this process.
+      () => {
+        if (client === started) client = undefined;
+      },
+    );
+    return started;
+  }
+
   return {
-    ready() {
-      if (client === undefined) {
-        client = connect();
-        // The SDK remembers permanently that it found no credentials. A new client finds credentials that appear later,
-        // for instance because a metadata server starts after this process.
-        client.catch(() => {
-          client = undefined;
-        });
-      }
-      return client;
-    },
+    ready: () => (client ??= start()),
     async close() {
-      const last = client;
+      const last = connected;
+      // A pending search for credentials has no deadline, so it is not awaited.
       client = undefined;
-      // A client that failed to connect has nothing to close.
-      const connected = await last?.catch(() => undefined);
-      await connected?.close();
+      connected = undefined;
+      await last?.close();
     },
   };
 }

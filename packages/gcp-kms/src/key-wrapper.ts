@@ -159,7 +159,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       throw keyWrapping.corrupt(
         PROVIDER,
         'wrap',
-        'Cloud KMS answered for a key other than keyId, or with another spelling of its name',
+        'Cloud KMS answered for a key other than keyId, or with a different spelling of its name',
       );
     }
     if (

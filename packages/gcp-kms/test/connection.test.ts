@@ -58,7 +58,7 @@ describe('the wrapper’s own client', () => {
     expect(made).toHaveLength(3);
   });
 
-  test('the wrapper’s own client is closed with the wrapper, even during the search for credentials', async () => {
+  test('close() does not wait for the search for credentials, after which the client is closed', async () => {
     let found = (): void => {};
     const { make, made } = making([
       () =>
@@ -69,9 +69,18 @@ describe('the wrapper’s own client', () => {
     const connection = ownConnection(make);
     const ready = connection.ready();
     await new Promise(setImmediate);
-    const closing = connection.close();
+    await connection.close();
+    expect(made).toMatchObject([{ closed: 0 }]);
     found();
-    await Promise.all([ready, closing]);
+    await ready;
+    expect(made).toMatchObject([{ closed: 1 }]);
+  });
+
+  test('a client that has connected is closed once', async () => {
+    const { make, made } = making([]);
+    const connection = ownConnection(make);
+    await connection.ready();
+    await Promise.all([connection.close(), connection.close()]);
     expect(made).toMatchObject([{ closed: 1 }]);
   });
 

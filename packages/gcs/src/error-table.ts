@@ -30,7 +30,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   // help.
   [
     'denied',
-    'Cloud Storage does not accept the request: check bucket and object',
+    'Cloud Storage does not accept the request: check the bucket and the object',
     'badRequest invalidArgument invalidParameter methodNotAllowed parseError sslRequired turnedDown',
   ],
   [

@@ -6,7 +6,7 @@ import type { GcsRingClient } from './client.ts';
 export interface GcsRingOptions {
   /** The bucket's name. Required. */
   readonly bucket: string;
-  /** The object's name; 1 to 1 024 bytes of UTF-8, no line break, no part `.` or `..`. One per ring. Required. */
+  /** The object's name; 1 to 1 024 bytes of UTF-8, without line breaks or the path segments `.` and `..`. One per ring. Required. */
   readonly object: string;
   /**
    * The client to call; the store does not close it. A client with its own `apiEndpoint` needs
@@ -16,7 +16,8 @@ export interface GcsRingOptions {
   readonly client?: GcsRingClient;
   /**
    * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
-   * no credentials are sent. Allowed only without `client`. Default: the SDK's.
+   * no credentials are sent. Allowed only without `client`. Default: `STORAGE_EMULATOR_HOST` if it is set, with the same
+   * rules; otherwise the SDK's.
    */
   readonly endpoint?: string;
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
@@ -32,6 +33,8 @@ export interface Settings {
   readonly client: GcsRingClient | undefined;
   /** The endpoint of the store's own client. */
   readonly endpoint: URL | undefined;
+  /** Whether that endpoint may be an `http://` URL of another machine. */
+  readonly mayBeHttp: boolean;
   readonly timeoutMs: number;
 }
 
@@ -66,6 +69,7 @@ export function readOptions(options: GcsRingOptions): Settings {
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
     endpoint: endpoint === undefined ? undefined : option.endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
+    mayBeHttp,
     timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
   };
 }
@@ -106,7 +110,7 @@ function objectOf(value: unknown): string {
   // A proxy may resolve dots, and the name would then belong to another object. The service refuses line breaks.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(
-      `${OWNER}: object must not have a line break or a part . or .., got ${option.quote(object)}`,
+      `${OWNER}: object must not contain a line break or a path segment "." or "..", got ${option.quote(object)}`,
     );
   }
   return object;

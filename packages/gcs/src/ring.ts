@@ -55,8 +55,8 @@ class GcsRing implements RingStore {
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
 
-  constructor({ bucket, object, client, endpoint, timeoutMs }: Settings) {
-    this.#client = client ?? ownClient(endpoint);
+  constructor({ bucket, object, client, timeoutMs, ...access }: Settings) {
+    this.#client = client ?? ownClient(access);
     this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
     this.#calls = ringStorage.calls(timeoutMs, classify);
   }

@@ -32,7 +32,7 @@ export function clientSource(given: KubernetesRingClient | undefined): ClientSou
       return { answer };
     } catch {
       const detail =
-        'no client: check the kubeconfig, and that @kubernetes/client-node can be loaded by this version of Node.js';
+        'the client could not be created: check the kubeconfig, and whether this version of Node.js can load @kubernetes/client-node';
       return { failure: { kind: 'unavailable', detail } };
     }
   };

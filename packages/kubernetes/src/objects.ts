@@ -8,10 +8,13 @@ import { type Asked, field } from './requests.ts';
 /** Where a ring is stored, and in what form. */
 export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
+/** An entry in `binaryData`, where a ConfigMap keeps bytes that are not UTF-8. */
+const BINARY: unique symbol = Symbol('binaryData');
+
 /** The parts of a cluster object that a ring needs. */
 export interface Held {
-  /** The text in `data`; undefined if the object has no such entry. */
-  readonly entry: string | undefined;
+  /** The text in `data`, or {@link BINARY}; undefined if the object has no such entry. */
+  readonly entry: string | typeof BINARY | undefined;
   readonly uid: string;
   readonly resourceVersion: string;
 }
@@ -21,6 +24,8 @@ export interface Held {
  * the version `0`, or without a version, has no condition, and the answer to any other text is 500.
  */
 const REVISION = /^(?<uid>[0-9a-f-]{36})\/(?<resourceVersion>[1-9][0-9]{0,18})$/;
+
+const NOT_UTF8: Failure = Object.freeze({ kind: 'corrupt', detail: 'the entry is not UTF-8' });
 
 /** A condition that no object meets: objects have random uids, and etcd assigns the version 1 to none of them. */
 export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
@@ -65,7 +70,9 @@ export function createRequest(place: Place, document: string): Asked {
 /** Replaces the entry, but only in this version of the object; the rest of the object is left unchanged. */
 export function patchRequest(place: Place, document: string, { uid, resourceVersion }: Omit<Held, 'entry'>): Asked {
   const metadata = { uid, resourceVersion, annotations: writeAnnotation() };
-  return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document) } };
+  // A key may be in only one of `data` and `binaryData`.
+  const removed = place.kind === 'ConfigMap' ? { binaryData: { [place.key]: null } } : {};
+  return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document), ...removed } };
 }
 
 /**
@@ -108,7 +115,8 @@ export function heldIn(body: unknown, place: Place): Outcome<Held, Failure> {
   if (entry !== undefined && typeof entry !== 'string') {
     return { failure: { kind: 'corrupt', detail: 'the entry is not text', revision: revisionOf(version) } };
   }
-  return { answer: { entry, ...version } };
+  const isBinary = field(field(body, 'binaryData'), place.key) !== undefined;
+  return { answer: { entry: entry ?? (isBinary ? BINARY : undefined), ...version } };
 }
 
 /** The revision includes the `uid` because a cluster restored from a backup may repeat a `resourceVersion`. */
@@ -122,14 +130,14 @@ export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
 }
 
 /** The document in an entry. */
-export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
+export function documentIn(entry: string | typeof BINARY, { kind }: Place): Outcome<string, Failure> {
+  if (entry === BINARY) return { failure: NOT_UTF8 };
   const bytes = kind === 'Secret' ? Buffer.from(entry, 'base64') : Buffer.from(entry);
   if (bytes.length > ringStorage.MAX_DOCUMENT_BYTES) return { failure: ringStorage.TOO_LARGE };
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
   if (kind === 'Secret' && bytes.toString('base64') !== entry) {
     return { failure: { kind: 'corrupt', detail: 'the entry is not base64' } };
   }
-  if (!isUtf8(bytes) || !entry.isWellFormed())
-    return { failure: { kind: 'corrupt', detail: 'the entry is not UTF-8' } };
+  if (!isUtf8(bytes) || !entry.isWellFormed()) return { failure: NOT_UTF8 };
   return { answer: bytes.toString() };
 }

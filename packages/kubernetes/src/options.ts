@@ -47,10 +47,11 @@ const OPTION_NAMES = [
   'callTimeoutSeconds',
 ] as const satisfies readonly (keyof KubernetesRingOptions)[];
 
-// "Object Names and IDs" of the Kubernetes documentation: RFC 1123 labels and subdomains; keys of `data`.
-const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
-const NAMESPACE = new RegExp(`^${LABEL}$`);
-const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+// "Object Names and IDs" of the Kubernetes documentation: RFC 1123 labels and subdomains; keys of `data`. Unlike a label, a
+// part of a subdomain has no separate limit.
+const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+const PART = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
+const NAME = new RegExp(`^${PART}(?:\\.${PART})*$`);
 const KEY = /^(?!\.\.?$)[-._a-zA-Z0-9]{1,253}$/;
 const MAX_LENGTH = 253;
 

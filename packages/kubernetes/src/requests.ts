@@ -1,5 +1,6 @@
 import { type IncomingMessage, type RequestOptions, request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Outcome } from '@sealring/core/adapter';
 import type { KubernetesRingClient } from './client.ts';
 import type { Failure } from './error-table.ts';
@@ -30,9 +31,16 @@ export interface Answer {
 
 /**
  * Sends one request, and resolves when the headers of the answer have arrived.
+ *
+ * @param onSocket - Receives the request's socket before the request is sent.
  * @throws the error of the client or of the network, or the signal's reason.
  */
-export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
+export async function send(
+  client: KubernetesRingClient,
+  asked: Asked,
+  signal: AbortSignal,
+  onSocket?: (socket: Socket) => void,
+): Promise<IncomingMessage> {
   // Throws if there is no current cluster.
   const { server } = client.getCurrentCluster() as { readonly server: string };
   const url = new URL(server.replace(/\/+$/, '') + asked.path);
@@ -51,6 +59,7 @@ export async function send(client: KubernetesRingClient, asked: Asked, signal: A
   return new Promise((resolve, reject) => {
     const request = start(url, options, resolve);
     request.on('error', reject);
+    if (onSocket !== undefined) request.on('socket', onSocket);
     request.end(bytes);
   });
 }

@@ -71,7 +71,7 @@ class KubernetesRing implements RingStore {
     this.#client = clientSource(client);
     this.#place = place;
     this.#calls = ringStorage.calls(timeoutMs, classify);
-    this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
+    this.#push = new Push({ connect: () => watchListener(this.#client, place, timeoutMs), timeoutMs });
   }
 
   get location(): string {

@@ -7,9 +7,11 @@ import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
 /** The API server ends a watch after this time; most clients ask for 5 to 10 minutes. */
 const WATCH_SECONDS = 300;
 /**
- * Delay of TCP keep-alive, in milliseconds. Only keep-alive reveals a lost peer, because a watch may be silent for its
- * whole life.
+ * How long a watch may last. A watch may be silent for its whole life, so only its age shows that a load balancer keeps
+ * the connection to an API server that is gone. In milliseconds.
  */
+const LONGEST_WATCH_MS = (WATCH_SECONDS + 30) * 1_000;
+/** Delay of TCP keep-alive, in milliseconds. Within the life of a watch, only keep-alive reveals a lost peer. */
 const KEEP_ALIVE_MS = 15_000;
 /** A watch that ends sooner than this is not resumed at once. In milliseconds. */
 const SHORTEST_WATCH_MS = 1_000;
@@ -18,19 +20,25 @@ const SHORTEST_WATCH_MS = 1_000;
  * Listens for changes to one object. A watch that the API server ends normally is resumed at the version that it had
  * reached. Anything else, including an error event, ends the listener: a watch cannot be resumed at a version that is
  * too old (410).
+ *
+ * @param timeoutMs - The longest wait for the API server to answer, in milliseconds.
  */
-export function watchListener(source: ClientSource, place: Place): PushListener {
+export function watchListener(source: ClientSource, place: Place, timeoutMs: number): PushListener {
   const over = new AbortController();
   let resourceVersion = '';
+  let deadlineMs = 0;
 
   const open = async (): Promise<IncomingMessage> => {
+    deadlineMs = performance.now() + timeoutMs;
     const asked = { method: 'GET', path: watchPath(place, resourceVersion, WATCH_SECONDS) } as const;
     const client = await source();
     if ('failure' in client) throw new Error(client.failure.detail);
-    const response = await send(client.answer, asked, over.signal);
+    // Unlike a call, a watch does not keep the process alive, not even while it connects.
+    const response = await send(client.answer, asked, over.signal, (socket) => void socket.unref());
     // The caller ends the request.
     if (response.statusCode !== 200) throw new Error('the watch was refused');
-    response.socket.setKeepAlive(true, KEEP_ALIVE_MS).unref();
+    response.socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    deadlineMs = performance.now() + LONGEST_WATCH_MS;
     return response;
   };
 
@@ -56,7 +64,9 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
       // `follow` always ends by throwing; `lost` is called with the error, even after a requested end.
       follow(first, changed).catch(lost);
     },
-    check: async () => undefined,
+    async check() {
+      if (performance.now() > deadlineMs) throw new Error('the watch got no answer, or did not end in time');
+    },
     end: () => over.abort(),
   };
 }

@@ -49,6 +49,8 @@ describe('options of kubernetesRing', () => {
     ['name', { namespace, name: '-a' }],
     ['name', { namespace, name: 'a..b' }],
     ['name', { namespace, name: `${'a.'.repeat(126)}aa` }],
+    ['name', { namespace, name: 'a'.repeat(254) }],
+    ['name', { namespace, name: `${'a'.repeat(100)}-` }],
     ['kind', { namespace, name, kind: 'secret' }],
     ['key', { namespace, name, key: '' }],
     ['key', { namespace, name, key: '..' }],
@@ -65,12 +67,16 @@ describe('options of kubernetesRing', () => {
     expect(kubernetesRing({ namespace, name, key, client }).kind).toBe('kubernetes');
   });
 
-  test.each(['a', 'payments-ring', 'a.b.c', `${'a'.repeat(63)}.`.repeat(3) + 'a'.repeat(61)])(
-    'accepts the name %s',
-    (given) => {
-      expect(kubernetesRing({ namespace, name: given, client }).kind).toBe('kubernetes');
-    },
-  );
+  test.each([
+    'a',
+    'payments-ring',
+    'a.b.c',
+    `${'a'.repeat(63)}.`.repeat(3) + 'a'.repeat(61),
+    'a'.repeat(253),
+    'a.b-c-1',
+  ])('accepts the name %s', (given) => {
+    expect(kubernetesRing({ namespace, name: given, client }).kind).toBe('kubernetes');
+  });
 
   test('shows no credentials when it is inspected', () => {
     const config = new KubeConfig();

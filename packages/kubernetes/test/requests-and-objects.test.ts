@@ -245,6 +245,21 @@ test('a ConfigMap entry with a lone surrogate, which has no UTF-8 form, is corru
   await expect(ring.read()).rejects.toMatchObject({ kind: 'corrupt', detail: expect.stringContaining('UTF-8') });
 });
 
+test('a write to a ConfigMap also removes the entry from binaryData, because a key may be in only one of the two', async () => {
+  let sent: unknown;
+  const answer = secret({ kind: 'ConfigMap', data: { ring: 'one' } });
+  const ring = await ringAt(
+    async (request, response) => {
+      sent = JSON.parse(await text(request));
+      sending(200, answer)(request, response);
+    },
+    '',
+    'ConfigMap',
+  );
+  await ring.write('one', { expected: revision });
+  expect(sent).toMatchObject({ data: { ring: 'one' }, binaryData: { ring: null } });
+});
+
 describe('a watch', () => {
   test.each([
     ['an error and no end', JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410 } })],

@@ -148,6 +148,20 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await ring.read())?.document).toBe('mended');
     });
 
+    test('a ConfigMap entry that is not UTF-8, which is in binaryData, is corrupt and can be replaced', async () => {
+      const { name, ring } = newRing({ kind: 'ConfigMap' });
+      const path = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+      const binaryData = { ring: '/w==', theirs: '/w==' };
+      await api.call('POST', path, { kind: 'ConfigMap', metadata: { name }, binaryData });
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed('corrupt', 'UTF-8'));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await ring.write('repaired', { expected: String(member(error, 'revision')) });
+      expect((await ring.read())?.document).toBe('repaired');
+      const { body } = await api.call('GET', `${path}/${name}`);
+      expect(member(body, 'binaryData')).toEqual({ theirs: '/w==' });
+    });
+
     test.runIf(api === fake)('a write fails as unavailable if an admission webhook changed the document', async () => {
       const { ring } = newRing({ name: `mutated-${++names}` });
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable', 'webhooks'));

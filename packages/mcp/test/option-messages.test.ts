@@ -229,7 +229,11 @@ describe('arguments of mcp.d’s codec', () => {
     ['', 'alice', 'state must not be empty; send no requestState instead'],
     ['\ud800', 'alice', 'state must not have a lone surrogate'],
     ['x'.repeat(200_000), 'alice', 'a token must not have more than 262144 characters, got '],
-    ['1', 'u\ud800', 'who.subject and who.target must not have lone surrogates, and who.subject no zero byte'],
+    [
+      '1',
+      'u\ud800',
+      'who.subject and who.target must not contain lone surrogates, and who.subject must not contain a zero byte',
+    ],
     ['1', '{', 'who.subject must not start with {, because revision 2026-06 could take it for a payload'],
   ])('encode rejects state and subject %#, and gives the reason', (state, subject, message) => {
     expect(() => Object(june).encode(state, { subject })).toThrow(`createMcpdRequestStateCodec: ${message}`);

@@ -107,14 +107,19 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
   });
 }
 
-function checkObserved(codec: unknown, options: unknown, others: HealthGauges): Observed {
+/** @throws {TypeError | RangeError} as {@link OpenTelemetryBridge.observe}. */
+export function checkObserved(
+  codec: unknown,
+  options: unknown,
+  others: { readonly size: number; has(ring: string): boolean },
+): Observed {
   const checked = option.objectWith<Pick<KmsCodec, 'health'>>('observe', 'codec', codec, 'health', 'a KmsCodec');
   option.refuseUnknown('observe', options, ['ringName', 'clock']);
   const { ringName = DEFAULT_RING_NAME, clock = SYSTEM } = options as ObserveOptions;
   const ring = option.label('observe', 'ringName', ringName);
   option.objectWith('observe', 'clock', clock, 'wallMs', 'a Clock');
   if (others.has(ring)) {
-    throw option.rangeError(`observe: a codec with the ringName "${ring}" is already observed`);
+    throw option.rangeError(`observe: a codec with the ringName "${ring}" is already being observed`);
   }
   if (others.size >= MAX_OBSERVED) throw option.rangeError(`observe: at most ${MAX_OBSERVED} codecs can be observed`);
   return { codec: checked, ring, clock };

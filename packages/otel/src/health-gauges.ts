@@ -136,7 +136,7 @@ function fingerprint(keyId: string): number {
  * The health of a codec; undefined once the codec is closed. The error is recognized by its name, because the codec may
  * come from another copy of core.
  */
-function healthOf({ codec }: Observed): CodecHealth | undefined {
+export function healthOf({ codec }: Pick<Observed, 'codec'>): CodecHealth | undefined {
   try {
     return codec.health();
   } catch (error) {

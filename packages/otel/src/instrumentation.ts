@@ -2,11 +2,13 @@ import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 import type { KmsCodec } from '@sealring/core';
 import { option } from '@sealring/core/adapter';
 import {
+  checkObserved,
   createOpenTelemetryBridge,
   DEFAULT_RING_NAME,
   type ObserveOptions,
   type OpenTelemetryBridge,
 } from './bridge.ts';
+import { healthOf } from './health-gauges.ts';
 import { SCOPE, SCOPE_VERSION } from './scope.ts';
 
 /** Options of {@link SealringInstrumentation}, as OpenTelemetry defines them for every instrumentation. */
@@ -87,13 +89,20 @@ export class SealringInstrumentation {
    */
   observe(codec: Pick<KmsCodec, 'health'>, options?: ObserveOptions): () => void {
     const observation: Observation = { codec, options, stop: undefined };
-    observation.stop = this.#bridge?.observe(codec, options);
+    if (this.#bridge === undefined) checkObserved(codec, options ?? {}, this.#withoutClosed());
+    else observation.stop = this.#bridge.observe(codec, options);
     const name = options?.ringName ?? DEFAULT_RING_NAME;
     this.#observed.set(name, observation);
     return () => {
       if (this.#observed.get(name) === observation) this.#observed.delete(name);
       observation.stop?.();
     };
+  }
+
+  /** Without a bridge, nothing else notices that a codec was closed, which frees its name. */
+  #withoutClosed(): ReadonlyMap<string, Observation> {
+    for (const [name, { codec }] of this.#observed) if (healthOf({ codec }) === undefined) this.#observed.delete(name);
+    return this.#observed;
   }
 
   #restart(): void {

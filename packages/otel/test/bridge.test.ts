@@ -39,7 +39,7 @@ describe('the options of the bridge', () => {
     ['an unknown option', codec, { name: 'x' }, /unknown option "name"/],
     ['a clock without wallMs', codec, { clock: {} }, /clock must be a Clock/],
     ['a ringName with a space', codec, { ringName: 'a b' }, /ringName/],
-    ['a name that is observed', codec, {}, /"default" is already observed/],
+    ['a name that is observed', codec, {}, /"default" is already being observed/],
   ])('observe() refuses %s, with a message that names the problem', (_, given, options, message) => {
     create().observe(codec);
     expect(() => bridge?.observe(Object(given), Object(options))).toThrow(message);

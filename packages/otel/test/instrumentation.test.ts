@@ -90,6 +90,25 @@ describe('the instrumentation', () => {
     off.disable();
   });
 
+  test('refuses invalid options and a name in use at once, even while it is disabled', async () => {
+    const off = new SealringInstrumentation({ enabled: false });
+    const observe = (one: KmsCodec, options?: object) => () => off.observe(one, options);
+    expect(observe(codec, { ringName: 'not a label!' })).toThrow(RangeError);
+    expect(observe(codec, { name: 'payments' })).toThrow(/unknown option "name"/);
+    expect(observe({} as KmsCodec)).toThrow(TypeError);
+    const stop = off.observe(codec, { ringName: 'payments' });
+    expect(observe(codec, { ringName: 'payments' })).toThrow(/"payments" is already being observed/);
+    stop();
+    const old = await join(createServices());
+    off.observe(old, { ringName: 'payments' });
+    await old.close();
+    expect(observe(codec, { ringName: 'payments' })).not.toThrow();
+    off.setMeterProvider(meter.meterProvider);
+    off.enable();
+    expect(await value(READY)).toBe(1);
+    off.disable();
+  });
+
   test('the metrics have the name and the version of this package as their scope', async () => {
     expect([sealring.instrumentationName, sealring.instrumentationVersion]).toEqual(['@sealring/otel', version]);
     const scopes: unknown[] = [];

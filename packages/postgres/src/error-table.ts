@@ -7,7 +7,7 @@ export type Failure = StoreFailure;
  * Maps a SQLSTATE to a kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
-  ['denied', 'the server refused the user', '28000 28P01'],
+  ['denied', 'the server refused the login: check the user and the password', '28000 28P01'],
   ['denied', 'the user lacks a permission on the table', '42501'],
 
   // A missing table does not mean an absent ring: a ring may be created only if its table shows that it is absent.

@@ -6,9 +6,9 @@ export interface PostgresSource {
   /** Your pool, which the store does not end. */
   readonly pool?: PostgresPool;
   /**
-   * For convenience: `postgres://user:password@host[:port]/database`. The store then creates a pool of at most 4
-   * connections, and ends it with its own `close`. As always with `pg`, missing parts of the URL are taken from
-   * `PG…` environment variables.
+   * For convenience: `postgres://user:password@host[:port]/database`, or `postgres://user:password@/database?host=/folder`
+   * for a socket. The store then creates a pool of at most 4 connections, and ends it with its own `close`. As always with
+   * `pg`, missing parts of the URL are taken from `PG…` environment variables.
    */
   readonly connectionString?: string;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
@@ -101,5 +101,8 @@ function poolOf(owner: string, pool: unknown): PostgresPool {
 }
 
 function urlOf(owner: string, url: unknown): string {
-  return option.urlWith(owner, 'connectionString', url, ['postgres:', 'postgresql:'], 'a postgres:// URL');
+  // As `pg` does, accepts a user without a host, whose host is then the parameter `host`: the folder of a socket.
+  const parsed = typeof url === 'string' && !URL.canParse(url) ? url.replace('@/', '@localhost/') : url;
+  option.urlWith(owner, 'connectionString', parsed, ['postgres:', 'postgresql:'], 'a postgres:// URL');
+  return url as string;
 }

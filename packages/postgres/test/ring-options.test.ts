@@ -26,6 +26,7 @@ describe('options', () => {
     [{ connectionString: 7 }, TypeError],
     [{ connectionString: 'mysql://:canary@127.0.0.1' }, RangeError],
     [{ connectionString: 'canary' }, RangeError],
+    [{ connectionString: 'mysql://canary@/x' }, RangeError],
     [{ pool, callTimeoutSeconds: '5' }, TypeError],
     [{ pool, callTimeoutSeconds: 0 }, RangeError],
     [{ pool, callTimeoutSeconds: Number.NaN }, RangeError],
@@ -55,6 +56,11 @@ describe('options', () => {
 
   test.each([
     [{ connectionString: 'postgresql://user:canary@127.0.0.1:1/x' }, '"sealring_ring", row default'],
+    [
+      { connectionString: 'postgres://u:canary@/x?host=/cloudsql/shop:europe-west1:db' },
+      '"sealring_ring", row default',
+    ],
+    [{ connectionString: 'postgres:///x?host=/var/run/postgresql' }, '"sealring_ring", row default'],
     [{ pool, table: 'a1_.b2_', name: 'n' }, '"a1_"."b2_", row n'],
     [{ pool, table: `${'_'.repeat(48)}.${'z'.repeat(48)}` }, `"${'_'.repeat(48)}"."${'z'.repeat(48)}", row default`],
   ])(
@@ -117,6 +123,17 @@ describe('options', () => {
     ["'", RangeError],
   ])('%o is rejected as a name', (name, type) => {
     expect(() => Reflect.apply(postgresRing, undefined, [{ pool, name }])).toThrow(type);
+  });
+});
+
+test('a connection string without a host connects to the socket in its parameter', () => {
+  const connectionString = 'postgres://u:secret@/x?host=/cloudsql/shop:europe-west1:db';
+  const client = connectionOf(readRingOptions({ connectionString })).createListener?.();
+  expect(client).toMatchObject({
+    user: 'u',
+    password: 'secret',
+    host: '/cloudsql/shop:europe-west1:db',
+    database: 'x',
   });
 });
 

@@ -248,6 +248,14 @@ def test_an_answer_of_a_key_vault_by_another_version_is_no_data_key() -> None:
             assert refusal(lambda w=wrapper: w.unwrap(wrapped, CONTEXT)) == kind  # type: ignore[misc]
 
 
+def test_all_signing_keys_are_checked_before_the_first_request() -> None:
+    client = KeyVault(403, {})
+    ids = [AZURE_VERSION, AZURE_KEY]
+    with pytest.raises(ValueError, match=r"sign_key_ids\[1\]"):
+        AzureKeyVaultKeyWrapper.fetch_sign_public_keys(ids, clients=lambda _: client)  # type: ignore[return-value,arg-type]
+    assert client.calls == 0
+
+
 def test_no_error_of_these_clouds_holds_what_the_vendor_said() -> None:
     body = base64.b64encode(os.urandom(60)).decode()
     vault_wrap = WrappedKey(
@@ -374,6 +382,28 @@ def test_a_claim_is_false_only_for_an_item_that_exists(
     with pytest.raises(SingleUseStoreError) as caught:
         dynamodb.used.claim("id", soon())
     assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "detail"),
+    [
+        ("Signature expired: 20261121T030000Z is now earlier than", "unavailable", "clock"),
+        ("Signature not yet current: 20261121T031500Z is still", "unavailable", "clock"),
+        ("The request signature we calculated does not match", "denied", "credentials"),
+    ],
+)
+def test_a_signature_that_dynamodb_refuses_because_of_a_wrong_clock_is_unavailable(
+    dynamodb: Dynamodb, message: str, kind: str, detail: str
+) -> None:
+    dynamodb.status = 400
+    error = {"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}
+    dynamodb.body = json.dumps(error).encode()
+    for call in (dynamodb.ring.read, lambda: dynamodb.used.claim("id", soon())):
+        with pytest.raises((RingStoreError, SingleUseStoreError)) as caught:
+            call()
+        assert caught.value.kind == kind
+        assert detail in str(caught.value)
+        assert message not in str(caught.value)
 
 
 def test_a_claim_after_end_and_margin_asks_no_server() -> None:

@@ -67,6 +67,10 @@ def until(condition: Callable[[], bool]) -> None:
         ({"accept_keys_created_after": 5}, TypeError),
         ({"max_token_length": 101}, ValueError),
         ({"max_token_length": True}, TypeError),
+        ({"clock": 5}, TypeError),
+        ({"clock": object()}, TypeError),
+        ({"random": None}, TypeError),
+        ({"random": 5}, TypeError),
     ],
 )
 def test_wrong_options_are_refused(
@@ -74,6 +78,15 @@ def test_wrong_options_are_refused(
 ) -> None:
     with pytest.raises(error):
         fleet.reader(**options)
+
+
+@pytest.mark.parametrize("provider", [None, 5, "", "my_kms", "My-kms", "k" * 65, "kms\n"])
+def test_the_provider_of_a_key_wrapper_has_the_form_of_the_document(
+    fleet: Fleet, provider: object
+) -> None:
+    fleet.kms.provider = provider  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"key_wrapper.provider must be 1 to 64 characters"):
+        fleet.reader()
 
 
 def test_a_pin_needs_a_time_zone(fleet: Fleet) -> None:
@@ -333,7 +346,7 @@ def test_an_unknown_key_refreshes_at_most_once_per_miss_refresh(fleet: Fleet) ->
         assert fleet.store.reads == reads + 1
 
 
-def test_f29_a_kms_that_hangs_holds_four_threads_and_no_seal(fleet: Fleet) -> None:
+def test_f29_a_kms_that_hangs_holds_a_few_threads_and_no_seal(fleet: Fleet) -> None:
     live(fleet)
     gate = threading.Event()
     policy = RingPolicy(
@@ -353,9 +366,10 @@ def test_f29_a_kms_that_hangs_holds_four_threads_and_no_seal(fleet: Fleet) -> No
             return unwrap(*given, **more)  # type: ignore[arg-type]
 
         fleet.kms.unwrap = hang  # type: ignore[method-assign, assignment]
-        until(lambda: calls_under_way() == 4)
+        until(lambda: calls_under_way() >= 4)
         time.sleep(0.5)
-        assert calls_under_way() == 4
+        # In that time, a call could have reached its deadline 25 times.
+        assert calls_under_way() <= 14
         assert codec.unseal(codec.seal(b"x")) == b"x"
         assert codec.health().status == "degraded"
         gate.set()

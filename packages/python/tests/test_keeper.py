@@ -1,10 +1,13 @@
 """When the ring is read and the KMS is called, and how often others can cause that."""
 
+import threading
+
 import pytest
 from ring_maker import DAY, Fleet, miss, ms_until_next, run_pass
 
-from sealring import KeyWrapperError, RingStoreError, SealUnavailableError
+from sealring import KeyWrapperError, RingPolicy, RingStoreError, SealUnavailableError
 from sealring.held_key import HeldKey, KeyOverwrittenError
+from sealring.ring.calls import BACKGROUND
 
 
 def test_a_token_of_an_unknown_key_causes_one_read_and_an_unwrap_of_what_is_new(
@@ -72,6 +75,23 @@ def test_a_token_of_a_key_that_is_known_causes_no_read(fleet: Fleet) -> None:
         assert codec._keeper._miss_pass is not None
         codec._keeper._miss_pass.result(10)
         assert fleet.store.reads == reads + 1
+
+
+def test_while_a_read_waits_for_its_turn_tokens_cause_no_further_one(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        gate, reads = threading.Event(), fleet.store.reads
+        codec._keeper.turns.background(gate.wait)
+        for _ in range(5):
+            caused = codec._keeper.refresh_for_token(codec._view.now(), BACKGROUND)
+            fleet.clock.advance(10)
+        gate.set()
+        assert caused is not None
+        caused.result(10)
+        # The time between two reads counts from the beginning of the first.
+        for seconds, count in ((9, 1), (1, 2)):
+            fleet.clock.advance(seconds)
+            miss(codec)
+            assert fleet.store.reads == reads + count
 
 
 def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
@@ -177,8 +197,10 @@ def test_what_was_unwrapped_is_not_asked_again_by_the_next_attempt_of_a_start(
 ) -> None:
     fleet.publish([fleet.first, fleet.key(-200, by=())])
     fleet.store.on_read = lambda: fleet.clock.advance(40)
+    # A read may take 40 seconds here.
+    policy = RingPolicy(kms_timeout_seconds=60)
     with pytest.raises(RingStoreError, match="two lineages"):
-        fleet.reader().start()
+        fleet.reader(policy=policy).start()
     assert fleet.kms.unwraps == 2
 
 

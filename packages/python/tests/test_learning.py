@@ -23,6 +23,7 @@ from sealring import (
     KeyWrapperError,
     KmsCodec,
     LocalKeyWrapper,
+    RingPolicy,
     RingStoreError,
     SealUnavailableError,
 )
@@ -47,6 +48,10 @@ def teaches_nothing(codec: KmsCodec, kind: str = "corrupt") -> None:
     assert codec.health().status == "degraded"
     assert codec.health().last_error is not None
     assert codec.health().last_error[:2] == ("store", kind)
+
+
+# For a store whose reads take a minute.
+SLOW = RingPolicy(kms_timeout_seconds=60)
 
 
 def start_refused(codec: KmsCodec, kind: str = "corrupt") -> None:
@@ -445,13 +450,79 @@ def test_an_entry_that_is_refused_while_a_held_key_is_not_counts_as_corrupt(flee
         fleet.publish([fleet.first, second])
         kms.refused = str(second.entry["activates"])
         kms.refuse("denied")
+        for seconds in (10, 7.999):
+            fleet.clock.advance(seconds)
+            with pytest.raises(KeyWrapperError, match="denied"):
+                codec.refresh()
+            assert problems(codec) == []
         for _ in range(4):
             fleet.clock.advance(10)
             codec.refresh()
-        assert kms.unwraps <= 5
+        # The start, and the new entry and the held key at each refusal.
+        assert kms.unwraps == 1 + 3 * 2
         assert not codec._view.limits.is_stopped
         assert codec.health().can_seal
         assert problems(codec) == ["unreadable-key"]
+
+
+def test_a_stray_refusal_of_a_new_entry_has_no_effect_after_the_next_read(fleet: Fleet) -> None:
+    kms = SomeRefused(fleet.wrapper)
+    with fleet.reader(key_wrapper=kms) as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        kms.refused = str(second.entry["activates"])
+        kms.refuse("denied")
+        with pytest.raises(KeyWrapperError, match="denied"):
+            codec.refresh()
+        kms.failure = None
+        fleet.clock.advance(10)
+        codec.refresh()
+        assert states(codec)[second.id] == "propagating"
+
+
+def test_refusals_of_an_entry_count_anew_once_the_entry_is_no_longer_wanted(fleet: Fleet) -> None:
+    kms = SomeRefused(fleet.wrapper)
+    with fleet.reader(key_wrapper=kms) as codec:
+        second, third = fleet.key(4_500), fleet.key(9_000)
+        kms.refused = str(second.entry["activates"])
+        for keys in (
+            [fleet.first, second],
+            [fleet.first, revoked(second, fleet.clock.wall, by=[third]), third],
+        ):
+            fleet.publish(keys)
+            kms.refuse("denied")
+            run_pass(codec, reads=True)
+            fleet.clock.advance(10)
+            run_pass(codec, reads=True)
+        assert codec._keeper._sync._refused_at == {}
+
+
+def test_only_the_wraps_of_the_key_wrapper_that_answered_the_check_count_as_corrupt(
+    fleet: Fleet,
+) -> None:
+    kms, other = SomeRefused(fleet.wrapper), Kms(LocalKeyWrapper(master_key=os.urandom(32)))
+    with fleet.reader(key_wrapper=[kms, other]) as codec:
+        second = fleet.key(4_500)
+        twin = made_key(
+            other.wrapper,
+            fleet.clock.wall + 4_500_000,
+            created_ms=fleet.created,
+            data_key=second.data_key,
+        )
+        fleet.publish([fleet.first, second.wrapped_too(twin)])
+        kms.refused = str(second.entry["activates"])
+        kms.refuse("denied")
+        other.refuse("denied")
+        for _ in range(3):
+            fleet.clock.advance(10)
+            with pytest.raises(KeyWrapperError, match="denied"):
+                codec.refresh()
+        assert other.unwraps == 3
+        # The start, twice the new entry, and three checks.
+        assert kms.unwraps == 1 + 2 + 3
+        other.failure = None
+        codec.refresh()
+        assert states(codec)[second.id] == "propagating"
 
 
 def test_a_start_waits_for_a_key_that_is_out_of_reach_for_a_moment(fleet: Fleet) -> None:
@@ -513,7 +584,7 @@ def test_a_cold_start_unwraps_a_key_that_only_certifies_its_own_revocation(fleet
 def test_a_cold_start_refuses_two_lineages_and_names_both(fleet: Fleet) -> None:
     stranger = fleet.key(-200, by=())
     fleet.publish([fleet.first, stranger])
-    codec = fleet.reader()
+    codec = fleet.reader(policy=SLOW)
     fleet.store.on_read = lambda: fleet.clock.advance(60)
     with pytest.raises(RingStoreError, match="two lineages") as caught:
         codec.start()
@@ -528,7 +599,7 @@ def test_one_lineage_takes_a_voucher_and_a_name(fleet: Fleet) -> None:
         fleet.publish([fleet.first, apart])
         fleet.store.on_read = lambda: fleet.clock.advance(60)
         with pytest.raises(RingStoreError, match="two lineages"):
-            fleet.reader().start()
+            fleet.reader(policy=SLOW).start()
 
 
 def test_an_older_key_is_learned_where_a_known_one_names_it(fleet: Fleet) -> None:
@@ -640,7 +711,7 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
 def test_a_start_waits_while_all_keys_are_from_the_future(fleet: Fleet) -> None:
     fleet.publish([fleet.key(4_500, created_ms=fleet.clock.wall + 3_600_000)])
     fleet.store.on_read = lambda: fleet.clock.advance(60)
-    start_refused(fleet.reader(), "unavailable")
+    start_refused(fleet.reader(policy=SLOW), "unavailable")
     assert fleet.store.reads > 1
     assert fleet.kms.unwraps == 1
 

@@ -7,7 +7,7 @@ from ring_maker import DAY, Fleet, ms_until_next, run_pass
 
 from sealring import InvalidRequestState, SealUnavailableError
 from sealring.clock import Moment
-from sealring.ring.limits import Limits
+from sealring.ring.limits import Limits, refusal_window_ms
 from sealring.ring.policy import RingPolicy
 
 
@@ -80,6 +80,25 @@ def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts()
     limits.proved(at(700))
     assert limits.seal_block(at(700)) is None
     assert limits.may_open(at(700))
+
+
+def test_a_machine_that_was_suspended_after_a_stop_unseals_no_longer_than_another_one() -> None:
+    limits = limits_at_0()
+    for seconds in (10, 20, 30):
+        limits.failed("denied", at(seconds))
+    assert limits.may_open(Moment(629_999, 30 * 10**9))
+    assert not limits.may_open(Moment(630_000, 30 * 10**9))
+
+
+@pytest.mark.parametrize(("timeout", "seconds"), [(0.1, 60), (5, 60), (10, 80), (30, 200)])
+def test_refusals_that_come_slowly_count_together(timeout: float, seconds: float) -> None:
+    policy = RingPolicy(kms_timeout_seconds=timeout)
+    assert refusal_window_ms(policy) == seconds * 1_000
+    limits = Limits(policy)
+    for moment in (0, seconds / 2, seconds):
+        assert not limits.is_stopped
+        limits.failed("denied", at(moment))
+    assert limits.is_stopped
 
 
 @pytest.mark.parametrize(

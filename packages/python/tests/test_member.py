@@ -5,13 +5,27 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from ring_maker import Fleet, ms_until_next, run_pass, wait_until
+from ring_maker import (
+    DAY,
+    TIMES,
+    Fleet,
+    Kms,
+    MadeKey,
+    Store,
+    ms_until_next,
+    naming,
+    run_pass,
+    wait_until,
+)
 
 from sealring import (
+    CodecClosedError,
     FileRing,
     InvalidRequestState,
     KeyWrapperError,
@@ -21,7 +35,10 @@ from sealring import (
     RingPolicy,
     RingStoreError,
     SealUnavailableError,
+    WrappedKey,
 )
+from sealring.held_key import HeldKey, KeyOverwrittenError
+from sealring.ring.document import RingDocument, parse_document
 
 
 def member_of(path: Path, wrapper: LocalKeyWrapper, **more: object) -> KmsCodec:
@@ -131,6 +148,104 @@ def test_a_revocation_goes_through_while_the_kms_is_away(fleet: Fleet) -> None:
         assert codec.unseal(codec.seal(b"x")) == b"x"
 
 
+def unreadable(key: MadeKey, fleet: Fleet) -> MadeKey:
+    """A key with the wraps of another one."""
+    return key.edited(wraps=fleet.first.entry["wraps"])
+
+
+def test_a_successor_revokes_keys_that_are_not_unwrapped_and_newer_than_all_known_ones(
+    fleet: Fleet,
+) -> None:
+    second, third = fleet.key(4_500), fleet.key(9_000)
+    fleet.publish([fleet.first, second, third])
+    with fleet.reader() as reader:
+        fleet.clock.advance(2)
+        fleet.publish([fleet.first, unreadable(second, fleet), unreadable(third, fleet)])
+        with fleet.member() as codec:
+            for key in (third, second):
+                codec.revoke(key.id)
+            reader.refresh()
+            for one in (codec, reader):
+                shown = {key.id: key.state for key in one.health().keys}
+                assert (shown[second.id], shown[third.id]) == ("revoked", "revoked")
+                assert codec.health().sealing_key not in {fleet.first.id, second.id, third.id}
+
+
+def test_a_new_key_is_newer_than_an_entry_that_is_not_unwrapped(fleet: Fleet) -> None:
+    second = fleet.key(4_500)
+    fleet.publish([fleet.first, unreadable(second, fleet)])
+    with fleet.member() as codec:
+        codec.refresh()
+        codec.rotate()
+        newest = max(codec.health().keys, key=lambda key: key.created)
+        assert newest.id not in {fleet.first.id, second.id}
+        assert newest.created.timestamp() * 1_000 == fleet.created + 1_000
+
+
+@pytest.mark.parametrize("reason", ["the KMS fails", "the key is newer than a successor"])
+def test_nothing_is_written_if_no_key_can_certify_a_revocation(fleet: Fleet, reason: str) -> None:
+    kms_fails = reason == "the KMS fails"
+    ahead_ms = 0 if kms_fails else 50_000
+    second = fleet.key(4_500, created_ms=fleet.clock.wall + ahead_ms)
+    fleet.publish([fleet.first, unreadable(second, fleet)])
+    with fleet.member() as codec:
+        codec._calls.pause = fleet.clock.advance  # type: ignore[method-assign]
+        if kms_fails:
+            fleet.kms.refuse("unavailable")
+        text, generate = fleet.store.text, codec._keeper._wraps._generate
+        made: list[object] = []
+        codec._keeper._wraps._generate = lambda *args: made.append(args) or generate(*args)  # type: ignore
+        with pytest.raises(RingStoreError, match=f"key {second.id} could not be unwrapped yet"):
+            codec.revoke(second.id)
+        assert fleet.store.text == text
+        # A successor that cannot certify the revocation is not made.
+        assert bool(made) is kms_fails
+        fleet.kms.failure = None
+        fleet.clock.advance(60)
+        codec.revoke(second.id)
+        assert {key.id: key.state for key in codec.health().keys}[second.id] == "revoked"
+
+
+def test_a_key_that_nothing_certifies_does_not_prevent_the_other_revocations(fleet: Fleet) -> None:
+    second = fleet.key(4_500)
+    fleet.publish([fleet.first, unreadable(second, fleet)])
+    with fleet.member() as codec:
+        codec._calls.pause = fleet.clock.advance  # type: ignore[method-assign]
+        fleet.kms.refuse("unavailable")
+        now = datetime.fromtimestamp(fleet.clock.wall / 1_000, tz=timezone.utc)
+        with pytest.raises(RingStoreError, match=second.id):
+            codec.revoke_all_before(now)
+        shown = {key.id: key.state for key in codec.health().keys}
+        assert shown == {fleet.first.id: "revoked", second.id: "propagating"}
+
+
+def test_a_key_of_a_ring_that_was_left_is_revoked_here_and_the_others_must_be_restarted(
+    fleet: Fleet,
+) -> None:
+    old = fleet.key(-400, created_ms=fleet.clock.wall - 3_600_000, by=())
+    fleet.publish([naming(fleet.first, ())])
+    with fleet.member() as codec:
+        token = codec.seal(b"young")
+        fleet.publish([old])
+        codec.refresh()
+        assert codec.unseal(token) == b"young"
+        writes = fleet.store.writes
+        with pytest.raises(RingStoreError) as caught:
+            codec.revoke(fleet.first.id)
+        assert caught.value.kind == "unavailable"
+        assert caught.value.detail == (
+            f"key {fleet.first.id} is of a ring that this member has left: it was revoked only "
+            "here, so restart the other members"
+        )
+        with pytest.raises(InvalidRequestState):
+            codec.unseal(token)
+        (left,) = [key for key in codec._view.snapshot.keys if key.id == fleet.first.id]
+        assert (left.is_left, left.held) == (True, None)
+        codec.revoke(fleet.first.id)
+        assert fleet.store.writes == writes
+        assert codec.seal(b"x")[4:16] == old.id
+
+
 def test_everything_before_a_time_is_revoked_but_not_the_successor(fleet: Fleet) -> None:
     with fleet.member() as codec:
         codec.rotate()
@@ -156,6 +271,152 @@ def test_a_store_that_lost_the_ring_is_repaired_after_a_wait(fleet: Fleet) -> No
         wait_until(lambda: codec.health().status == "ok")
 
 
+def test_no_copy_of_a_data_key_is_left_after_close(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[bytearray] = []
+    copy_data_key = HeldKey.copy_data_key
+
+    def copied(held: HeldKey) -> bytearray:
+        copies.append(copy_data_key(held))
+        return copies[-1]
+
+    class Throttled(Kms):
+        provider = "other"
+
+        def wrap(self, data_key: bytearray, *_: object, **more: object) -> WrappedKey:
+            copies.append(data_key)
+            raise KeyWrapperError("throttled", "other", operation="wrap")
+
+    monkeypatch.setattr(HeldKey, "copy_data_key", copied)
+    with fleet.member(key_wrapper=[fleet.kms, Throttled(fleet.wrapper)], wrap_quorum=1) as codec:
+
+        def closed(_: float) -> None:
+            raise CodecClosedError
+
+        # Closing the codec ends the wait before a retry.
+        codec._calls.pause = closed  # type: ignore[method-assign]
+        with pytest.raises(CodecClosedError):
+            codec.refresh()
+        assert [bytes(one) for one in copies] == [bytes(32)] * 2
+
+
+def test_a_key_that_a_kms_check_returned_is_overwritten_although_the_codec_closes(
+    fleet: Fleet,
+) -> None:
+    returned: list[bytearray] = []
+    with fleet.member() as codec:
+        unwrap = fleet.kms.unwrap
+
+        def closing(*args: object, **more: object) -> bytearray:
+            returned.append(unwrap(*args, **more))  # type: ignore[arg-type]
+            codec._view.close()
+            return returned[-1]
+
+        fleet.clock.advance(1_000)
+        fleet.kms.unwrap = closing  # type: ignore[method-assign]
+        with pytest.raises((CodecClosedError, KeyOverwrittenError)):
+            codec._keeper.refresh().result(10)
+    assert [bytes(one) for one in returned] == [bytes(32)]
+
+
+def test_a_new_key_that_no_key_can_vouch_for_is_overwritten(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[HeldKey] = []
+    create = HeldKey.__init__
+
+    def created(held: HeldKey, data_key: bytearray, ring: str) -> None:
+        create(held, data_key, ring)
+        made.append(held)
+
+    def fail(*_: object) -> None:
+        # As if the codec were closed before the vouchers are made.
+        raise KeyOverwrittenError("key")
+
+    with fleet.member() as codec:
+        monkeypatch.setattr(HeldKey, "__init__", created)
+        monkeypatch.setattr("sealring.ring.writer.vouchers_by", fail)
+        with pytest.raises(KeyOverwrittenError):
+            codec.rotate()
+        assert [held.is_overwritten for held in made] == [True]
+
+
+def test_a_start_that_is_closed_meanwhile_leaves_no_subscription(fleet: Fleet) -> None:
+    entered, may_go_on = threading.Event(), threading.Event()
+    subscriptions: list[Callable[[], None]] = []
+
+    class Watched(Store):
+        def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+            entered.set()
+            assert may_go_on.wait(10)
+            subscriptions.append(changed)
+            return lambda: subscriptions.remove(changed)
+
+    store = Watched()
+    store.text = fleet.store.text
+    codec = fleet.member(ring=store)
+    failures: list[Exception] = []
+
+    def start() -> None:
+        try:
+            codec.start()
+        except CodecClosedError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    assert entered.wait(10)
+    codec.close()
+    may_go_on.set()
+    thread.join(10)
+    assert len(failures) == 1
+    assert subscriptions == []
+    assert not codec._thread.is_alive()
+
+
+def test_close_ends_the_thread_although_the_end_of_a_subscription_fails(fleet: Fleet) -> None:
+    class Watched(Store):
+        def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+            def fail() -> None:
+                raise ValueError("the test says so")
+
+            return fail
+
+    store = Watched()
+    store.text = fleet.store.text
+    codec = fleet.member(ring=store)
+    codec.start()
+    (key,) = codec._view.snapshot.keys
+    with pytest.raises(ValueError, match="the test says so"):
+        codec.close()
+    assert not codec._thread.is_alive()
+    assert key.held is not None
+    assert key.held.is_overwritten
+
+
+def test_a_closed_codec_keeps_no_notification(fleet: Fleet) -> None:
+    with fleet.member() as codec:
+        turns = codec._keeper.turns
+    for _ in range(10):
+        turns.post(codec._keeper.pushed)
+    assert len(turns._posted) == 0
+
+
+def test_an_entry_of_the_year_0_is_shown_with_the_first_time_of_a_datetime(fleet: Fleet) -> None:
+    pin = datetime.fromtimestamp(fleet.clock.wall / 1_000 - DAY, tz=timezone.utc)
+    with fleet.member(accept_keys_created_after=pin) as codec:
+        # While the clock is not confirmed, no key of the document has expired.
+        fleet.clock.wall += 3_600_000
+        assert [one.kind for one in codec.health().problems] == ["clock"]
+        year_0 = ["0000-01-01T00:00:00Z"] * 2 + ["0000-01-02T00:00:00Z", "0000-01-03T00:00:00Z"]
+        junk = {"id": "A" * 12, **dict(zip(TIMES, year_0, strict=True)), "vouchers": {}}
+        fleet.publish([fleet.first, fleet.first.edited(**junk)])
+        codec.refresh()
+        (shown,) = [key for key in codec.health().keys if key.id == "A" * 12]
+        assert shown.created == datetime.min.replace(tzinfo=timezone.utc)
+
+
 def test_a_wrap_that_was_missing_is_added_later(fleet: Fleet) -> None:
     second = LocalKeyWrapper(master_key=os.urandom(32))
     with fleet.member(key_wrapper=[fleet.kms, second]) as codec:
@@ -164,6 +425,70 @@ def test_a_wrap_that_was_missing_is_added_later(fleet: Fleet) -> None:
         assert {wrap.key_id for wrap in key.wraps} == {fleet.wrapper.key_id, second.key_id}
     with fleet.reader(key_wrapper=second) as codec:
         assert codec.seal(b"x")
+
+
+def test_one_pass_adds_missing_wraps_for_a_limited_time_and_the_next_one_continues(
+    fleet: Fleet,
+) -> None:
+    class Slow(Kms):
+        def wrap(self, *args: object, **more: object) -> WrappedKey:
+            fleet.clock.advance(5)
+            return super().wrap(*args, **more)  # type: ignore[arg-type]
+
+    slow = Slow(LocalKeyWrapper(master_key=os.urandom(32)))
+    fleet.publish([fleet.first, *(fleet.key(4_500) for _ in range(9))])
+    with fleet.member(key_wrapper=[fleet.kms, slow], wrap_quorum=1) as codec:
+        for count in (4, 8, 10, 10):
+            run_pass(codec, reads=True)
+            wraps = [len(key.wraps) for key in codec._view.snapshot.keys]
+            assert sum(wraps) == 10 + count
+
+
+@pytest.mark.parametrize(
+    "value", ['{"toString":1}', '["2026-11-21T03:00:00Z"]', "1", "null", "[" * 900 + "]" * 900]
+)
+def test_a_ring_with_a_time_that_is_no_text_is_repaired(fleet: Fleet, value: str) -> None:
+    good = fleet.store.text
+    assert good is not None
+    with fleet.member() as codec:
+        fleet.store.text = good.replace(f'"created":"{fleet.first.times[0]}"', f'"created":{value}')
+        assert fleet.store.text != good
+        with pytest.raises(RingStoreError, match="corrupt"):
+            codec.refresh()
+        fleet.clock.advance(60)
+        run_pass(codec, reads=True)
+        # The keeper's own thread may be the one that writes.
+        wait_until(lambda: fleet.store.writes == 1)
+        codec.refresh()
+
+
+def test_content_that_the_parser_fails_on_is_corrupt_and_repaired(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(text: str, ring: str) -> RingDocument:
+        if text == "surprise":
+            raise KeyError("secret")
+        return parse_document(text, ring)
+
+    monkeypatch.setattr("sealring.ring.store.parse_document", parse)
+    with fleet.member() as codec:
+        fleet.store.text = "surprise"
+        with pytest.raises(RingStoreError, match="corrupt: the document cannot be parsed"):
+            codec.refresh()
+        fleet.clock.advance(60)
+        run_pass(codec, reads=True)
+        # The keeper's own thread may be the one that writes.
+        wait_until(lambda: fleet.store.writes == 1)
+        codec.refresh()
+
+
+def test_a_due_rotation_does_nothing_after_close(fleet: Fleet) -> None:
+    with fleet.member() as codec:
+        fleet.clock.advance(86_400 - 4_500)
+    reads = fleet.store.reads
+    for is_last in (False, True):
+        codec._keeper._rotate_if_due(is_last=is_last)
+    assert fleet.store.reads == reads
 
 
 def test_a_reader_writes_nothing(fleet: Fleet) -> None:

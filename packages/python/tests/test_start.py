@@ -3,6 +3,8 @@
 import os
 import socket
 import ssl
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from ring_maker import Fleet, Kms
@@ -20,7 +22,8 @@ from sealring import (
     RingStoreError,
     S3Ring,
 )
-from sealring.failures import connection_failure
+from sealring.failures import connection_failure, unreachable
+from sealring.ring.events import hashed_key_id
 from sealring.stores.postgres import postgres_failure
 
 LONG = RingPolicy(start_timeout_seconds=300)
@@ -36,7 +39,9 @@ def start_of(fleet: Fleet, **more: object) -> tuple[Exception, float]:
     return caught.value, (fleet.clock.wall - began) / 1_000
 
 
-@pytest.mark.parametrize("code", ["NoSuchBucket", "3D000", "HOSTNAME_MISMATCH", "ENOENT"])
+@pytest.mark.parametrize(
+    "code", ["NoSuchBucket", "3D000", "HOSTNAME_MISMATCH", "ENOENT", "CERT_UNTRUSTED"]
+)
 def test_a_failure_that_only_a_change_ends_fails_at_once(fleet: Fleet, code: str) -> None:
     fleet.store.failure = RingStoreError("unavailable", "the test says so", code=code)
     error, seconds = start_of(fleet)
@@ -185,6 +190,46 @@ def test_a_failed_connection_is_named_by_a_code_of_the_list(
     found = connection_failure(chained(error))
     assert (None if found is None else found.code) == code
     assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize("code", [20, 26, 27, 85])
+def test_a_certificate_that_is_not_trusted_ends_a_start_at_once(fleet: Fleet, code: int) -> None:
+    fleet.store.failure = unreachable(unverified(code), "the server")
+    error, seconds = start_of(fleet)
+    assert isinstance(error, RingStoreError)
+    assert (seconds, fleet.store.reads) == (0, 1)
+
+
+def test_the_warning_of_a_slow_start_names_two_lineages_by_hashed_ids(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notices: list[Callable[[], None]] = []
+
+    class Timer:
+        def __init__(self, seconds: float, notice: Callable[[], None]) -> None:
+            notices.append(notice)
+
+        def start(self) -> None:
+            pass
+
+        cancel = start
+
+    monkeypatch.setattr("sealring.ring.start.threading", SimpleNamespace(Timer=Timer))
+    stranger = fleet.key(-200, by=())
+    fleet.publish([fleet.first, stranger])
+    codec = fleet.reader()
+
+    def pause(_: float) -> None:
+        notices[0]()
+        fleet.publish([fleet.first])
+
+    codec._calls.pause = pause  # type: ignore[method-assign]
+    with codec:
+        (warning,) = (text for text in caplog.messages if text.startswith("waiting"))
+    assert "two lineages of keys" in warning
+    for key in (fleet.first, stranger):
+        assert key.id not in warning
+        assert hashed_key_id(key.id) in warning
 
 
 def test_a_server_without_tls_is_recognized() -> None:

@@ -3,17 +3,22 @@ are in test/python of the repository."""
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 from pathlib import Path
+from typing import ClassVar
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
-from redis import exceptions
+from redis import Redis as RealRedis
+from redis import RedisCluster, Sentinel, exceptions
 
-from sealring import FileRing, RedisRing, RingStore, RingStoreError, S3Ring
+from sealring import FileRing, RedisRing, RedisSingleUse, RingStore, RingStoreError, S3Ring
 
 MOST = 262_144
 DATE = {"ResponseMetadata": {"HTTPHeaders": {"date": "Sat, 21 Nov 2026 03:00:00 GMT"}}}
@@ -105,7 +110,8 @@ class S3:
             **DATE,
             **more,
         }
-        self.stubber.add_response("get_object", answer, {"Bucket": "rings", "Key": "payments.ring"})
+        asked = {"Bucket": "rings", "Key": "payments.ring", "ChecksumMode": "ENABLED"}
+        self.stubber.add_response("get_object", answer, asked)
 
     def fails(self, code: str, status: int) -> None:
         self.stubber.add_client_error("get_object", code, "secret", status)
@@ -172,6 +178,62 @@ def test_kinds_of_failures_of_s3(s3: S3, code: str, status: int, kind: str) -> N
 def test_only_s3s_own_word_is_absence(s3: S3) -> None:
     s3.fails("NoSuchKey", 404)
     assert s3.ring.read() is None
+
+
+class S3Server(BaseHTTPRequestHandler):
+    """Answers every request with the body `x` and a checksum that does not match it."""
+
+    sent: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "1")
+        self.send_header("etag", '"e"')
+        self.send_header("x-amz-checksum-crc32", "AAAAAA==")
+        self.end_headers()
+        self.wfile.write(b"x")
+
+    def do_PUT(self) -> None:
+        self.sent.append(self.headers["x-amz-checksum-crc32"])
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.send_header("etag", '"e"')
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("when", ["when_supported", "when_required"])
+def test_a_checksum_is_sent_and_checked_by_every_version_of_boto3(when: str) -> None:
+    server = HTTPServer(("127.0.0.1", 0), S3Server)
+    threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+    # Versions before 1.36 behave as with `when_required`.
+    config = Config(
+        retries={"total_max_attempts": 1},
+        s3={"addressing_style": "path"},
+        request_checksum_calculation=when,
+        response_checksum_validation=when,
+    )
+    client = boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{server.server_port}",
+        region_name="eu-west-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=config,
+    )
+    try:
+        ring = S3Ring(bucket="rings", key="payments.ring", client=client)
+        S3Server.sent.clear()
+        ring.write("x", expected=None)
+        assert S3Server.sent == ["jNwWgw=="]
+        assert kind_of(ring) == "unavailable"
+    finally:
+        client.close()
+        server.shutdown()
+        server.server_close()
 
 
 class Redis:
@@ -241,6 +303,7 @@ def test_only_a_primarys_word_is_absence() -> None:
         (lambda: S3Ring(bucket="", key="k"), ValueError),
         (lambda: S3Ring(bucket="b", key=5), TypeError),  # type: ignore[arg-type]
         (lambda: S3Ring(bucket="b", key="k", expected_bucket_owner="x"), ValueError),
+        (lambda: S3Ring(bucket="b", key="k", expected_bucket_owner=111122223333), TypeError),  # type: ignore[arg-type]
         (lambda: S3Ring(bucket="b", key="k", client=object()), TypeError),  # type: ignore[arg-type]
     ],
 )
@@ -248,3 +311,18 @@ def test_wrong_options_of_stores(make: Callable[[], object], error: type[Excepti
     with pytest.raises(error) as caught:
         make()
     assert "secret" not in str(caught.value)
+
+
+class OwnCluster(RedisCluster):
+    pass
+
+
+@pytest.mark.parametrize("store", [RedisRing, RedisSingleUse])
+def test_only_the_client_of_one_redis_server_is_accepted(store: Callable[..., object]) -> None:
+    sentinel = Sentinel([("127.0.0.1", 1)])
+    # A cluster connects when it is created.
+    for client in (RedisCluster.__new__(RedisCluster), OwnCluster.__new__(OwnCluster), sentinel):
+        with pytest.raises(TypeError, match="client must be the client of one server, not of a"):
+            store(client=client)
+    for client in (RealRedis(), sentinel.master_for("payments")):
+        store(client=client)

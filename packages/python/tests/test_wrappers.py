@@ -216,7 +216,7 @@ def test_f34_an_answer_for_another_key_or_with_another_length_is_corrupt(kms: Km
         ("ThrottlingException", 400, "throttled"),
         ("x", 429, "throttled"),
         ("DisabledException", 400, "disabled"),
-        ("KMSInvalidStateException", 400, "disabled"),
+        ("KMSInvalidStateException", 400, "unavailable"),
         ("AccessDeniedException", 400, "denied"),
         ("UnrecognizedClientException", 400, "denied"),
         ("403", 403, "denied"),
@@ -235,6 +235,124 @@ def test_f34_an_answer_for_another_key_or_with_another_length_is_corrupt(kms: Km
 def test_kinds_of_failures(kms: Kms, code: str, status: int, kind: str) -> None:
     kms.fails(code, status)
     assert refusal(AwsKmsKeyWrapper(key_id=ARN, client=kms.client), wrap()) == kind
+
+
+def failure(kms: Kms, code: str, message: str) -> KeyWrapperError:
+    kms.fails(code, 400, message)
+    with pytest.raises(KeyWrapperError) as caught:
+        AwsKmsKeyWrapper(key_id=ARN, client=kms.client).unwrap(wrap(), CONTEXT)
+    assert caught.value.code == code
+    assert caught.value.hint is not None
+    assert message == "" or message not in all_that_an_error_holds(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (f"{ARN} is pending deletion.", "disabled"),
+        (f"{ARN} is pending replica deletion.", "disabled"),
+        (f"{ARN} is pending import.", "disabled"),
+        (f"{ARN} is unavailable.", "unavailable"),
+        (f"{ARN} is creating.", "unavailable"),
+        (f"{ARN} is pending deletions", "unavailable"),
+        ("AWS KMS cannot communicate with your external key store proxy.", "unavailable"),
+        ("", "unavailable"),
+    ],
+)
+def test_only_a_state_that_an_operator_chose_is_disabled(kms: Kms, message: str, kind: str) -> None:
+    error = failure(kms, "KMSInvalidStateException", message)
+    assert error.kind == kind
+    assert error.hint == (
+        "the KMS key is pending deletion or pending import"
+        if kind == "disabled"
+        else "the KMS key is not usable at the moment: check its state, and its key store if it has"
+        " a custom one"
+    )
+
+
+def test_no_other_error_is_disabled_because_of_its_message(kms: Kms) -> None:
+    for code in ("KMSInternalException", "Novelty"):
+        kms.fails(code, 500, f"{ARN} is pending deletion.")
+        assert refusal(AwsKmsKeyWrapper(key_id=ARN, client=kms.client), wrap()) == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "hint"),
+    [
+        ("Signature expired: 20261121T030000Z is now earlier than", "unavailable", "clock"),
+        ("Signature not yet current: 20261121T031500Z is still", "unavailable", "clock"),
+        ("Signature expiredly", "denied", "credentials"),
+        ("The request signature does not match. Signature expired", "denied", "credentials"),
+    ],
+)
+def test_a_signature_that_is_refused_because_of_a_wrong_clock_is_unavailable(
+    kms: Kms, message: str, kind: str, hint: str
+) -> None:
+    error = failure(kms, "InvalidSignatureException", message)
+    assert error.kind == kind
+    assert hint in str(error.hint)
+
+
+MRK = "mrk-" + "0f" * 16
+
+
+def in_virginia(id: str) -> str:
+    return f"arn:aws:kms:us-east-1:{ACCOUNT}:key/{id}"
+
+
+@pytest.mark.parametrize("key_id", [ARN.replace(ID, MRK), MRK])
+def test_a_replica_in_also_unwrap_is_called_in_the_region_of_the_wrapper(
+    kms: Kms, key_id: str
+) -> None:
+    listed = in_virginia(MRK)
+    wrapper = AwsKmsKeyWrapper(
+        key_id=key_id, client=kms.client, multi_region=True, also_unwrap=[listed]
+    )
+    data_key = os.urandom(32)
+    answer = {"KeyId": ARN.replace(ID, MRK), "Plaintext": data_key, **DATE}
+    asked = {"KeyId": key_id, "CiphertextBlob": b"blob", "EncryptionContext": CONTEXT}
+    kms.stubber.add_response("decrypt", answer, asked)
+    assert wrapper.unwrap(wrap(listed), CONTEXT) == data_key
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"key_id": ARN, "also_unwrap": [in_virginia(ID)]},
+        {"key_id": ARN.replace(f"key/{ID}", "alias/x"), "also_unwrap": [in_virginia(ID)]},
+        {"key_id": ARN.replace(ID, MRK), "also_unwrap": [in_virginia(MRK)]},
+        {
+            "key_id": ARN.replace(ID, MRK),
+            "also_unwrap": [in_virginia(MRK.replace("0f", "0e"))],
+            "multi_region": True,
+        },
+    ],
+)
+def test_also_unwrap_refuses_a_key_of_another_region_where_kms_would_not_find_it(
+    kms: Kms, options: dict[str, object]
+) -> None:
+    wanted = rf"also_unwrap\[0\] .* {REGION}, .* key_wrapper=\[old, new\]"
+    with pytest.raises(ValueError, match=wanted):
+        AwsKmsKeyWrapper(client=kms.client, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"key_id": ARN, "also_unwrap": [ARN.replace("1111", "9999")]},
+        {
+            "key_id": ARN.replace(ID, MRK),
+            "also_unwrap": [in_virginia(MRK)],
+            "multi_region": True,
+        },
+        {"key_id": "alias/x", "also_unwrap": [in_virginia(ID)]},
+        {"key_id": ID, "also_unwrap": [in_virginia(ID)]},
+    ],
+)
+def test_keys_that_also_unwrap_accepts(kms: Kms, options: dict[str, object]) -> None:
+    wrapper = AwsKmsKeyWrapper(client=kms.client, **options)  # type: ignore[arg-type]
+    assert wrapper.key_id == options["key_id"]
 
 
 def test_no_connection_and_no_credentials_are_unavailable() -> None:
@@ -359,7 +477,9 @@ def test_what_is_no_data_key_is_not_wrapped(kms: Kms, data_key: bytes) -> None:
     # The stub has no answer, so a call of the service would fail in another way.
     aws = AwsKmsKeyWrapper(key_id=ARN, client=kms.client)
     for wrapper in (LocalKeyWrapper(master_key=os.urandom(32)), aws):
-        with pytest.raises(ValueError, match="a data key has 32 bytes that are not all equal"):
+        with pytest.raises(
+            ValueError, match="a data key must have 32 bytes that are not all equal"
+        ):
             wrapper.wrap(data_key, CONTEXT)
 
 

@@ -76,16 +76,37 @@ function readOptions(
   };
 }
 
-function urlOf(owner: string, url: unknown): string {
-  return option.urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL');
+function urlOf(owner: string, value: unknown): string {
+  const wanted = 'a redis:// or rediss:// URL';
+  const url = option.urlWith(owner, 'url', value, ['redis:', 'rediss:'], wanted);
+  if (!isReadable(new URL(url))) {
+    throw option.rangeError(
+      `${owner}: url must be ${wanted} whose path is the number of a database, and in which % begins an escape`,
+    );
+  }
+  return url;
 }
 
-function clientOf(owner: string, client: unknown): RedisClient {
-  return option.objectWith<RedisClient>(
-    owner,
-    'client',
-    client,
-    'sendCommand',
-    'a Redis client (an object with sendCommand)',
+/** Whether the SDK can read the URL: otherwise, it throws an error that does not name the option. */
+function isReadable({ username, password, pathname }: URL): boolean {
+  try {
+    for (const part of [username, password]) decodeURIComponent(part);
+    return /^(?:\/\d*)?$/.test(pathname);
+  } catch {
+    return false;
+  }
+}
+
+/** The arguments of `sendCommand`: the command and its options. */
+const SEND_ARGUMENTS = 2;
+
+function clientOf(owner: string, value: unknown): RedisClient {
+  const wanted = 'a Redis client (an object with sendCommand)';
+  const client = option.objectWith<RedisClient>(owner, 'client', value, 'sendCommand', wanted);
+  // The method of a cluster, or of Sentinel, takes the key or the kind of node first.
+  if (client.sendCommand.length <= SEND_ARGUMENTS) return client;
+  throw option.typeError(
+    `${owner}: client must be the client of one server, not of a cluster or of Sentinel: pass the client of one node, ` +
+      'or of the primary',
   );
 }

@@ -1,3 +1,4 @@
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { redisRing, redisSingleUse } from '../src/index.ts';
 
@@ -16,6 +17,12 @@ describe('options', () => {
     [{ url: 7 }, TypeError],
     [{ url: 'http://:canary@127.0.0.1' }, RangeError],
     [{ url: 'canary' }, RangeError],
+    [{ url: 'redis://canary:10%25ok%zz@127.0.0.1' }, RangeError],
+    [{ url: 'redis://%zz:canary@127.0.0.1' }, RangeError],
+    [{ url: 'redis://:canary@127.0.0.1/name' }, RangeError],
+    [{ url: 'redis:canary' }, RangeError],
+    [{ client: createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] }) }, TypeError],
+    [{ client: createSentinel({ name: 'm', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] }) }, TypeError],
     [{ client, callTimeoutSeconds: '5' }, TypeError],
     [{ client, callTimeoutSeconds: 0 }, RangeError],
     [{ client, callTimeoutSeconds: 61 }, RangeError],
@@ -34,6 +41,8 @@ describe('options', () => {
     ['client', { client: {} }, /sendCommand/],
     ['url', { url: 7 }, /a string/],
     ['url', { url: 'http://127.0.0.1' }, /redis:\/\//],
+    ['url', { url: 'redis://:10%zz@127.0.0.1' }, /in which % begins an escape/],
+    ['client', { client: createCluster({ rootNodes: [] }) }, /the client of one server/],
     ['key', { client, key: '' }, /1 to 512/],
     ['client', {}, /or url/],
   ])('the error about a wrong %s names the option and the expected value', (name, options, wanted) => {
@@ -44,6 +53,10 @@ describe('options', () => {
   test.each([
     [{ url: 'rediss://user:canary@127.0.0.1:7/3' }, 'rediss://127.0.0.1:7, key sealring:ring'],
     [{ client, key: 'k' }, 'redis key k'],
+    [{ client: createClient(), key: 'k' }, 'redis key k'],
+    [{ client: createClientPool(), key: 'k' }, 'redis key k'],
+    [{ url: 'redis://user:10%25@127.0.0.1' }, 'redis://127.0.0.1, key sealring:ring'],
+    [{ url: 'redis://127.0.0.1/' }, 'redis://127.0.0.1, key sealring:ring'],
   ])(
     'a ring with the options %j shows its place but no secret, is frozen, and can be closed before it connects',
     async (options, at) => {

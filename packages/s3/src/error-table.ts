@@ -16,7 +16,7 @@ export interface Identity {
 const DENIED =
   'S3 refused the call; without the permission to list the bucket, it also does so for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
+const REQUEST = 'S3 does not accept the request: check the bucket, the key and expectedBucketOwner';
 const BUSY = 'S3 cannot serve requests at the moment';
 
 /**
@@ -53,7 +53,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     ],
     ['read-only', 'this service has no conditional writes', 'NotImplemented'],
     ['too-large', 'the service does not accept an object of this size', 'EntityTooLarge'],
-    ['unavailable', 'the object is archived: a lifecycle rule applies to it', 'InvalidObjectState'],
+    ['unavailable', 'the object is archived: restore it, and exclude it from lifecycle rules', 'InvalidObjectState'],
     [
       'unavailable',
       "the client's region is not the bucket's",
@@ -72,20 +72,16 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * Classifies a rejection by the SDK. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an
- * answer that the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
+ * Classifies a rejection by the SDK. Reads `name`, `code`, `$metadata`, and `$response.body` of an answer that the
+ * SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
  *
  * Only S3's own 404 NoSuchKey means that the object is absent; the 404 of a proxy or of a missing bucket does not.
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'S3', table: ERROR_TABLE, byStatus: BY_STATUS };
-  const status = vendorError.property(vendorError.property(error, '$metadata'), 'httpStatusCode');
-  const codes = [
-    vendorError.property(error, 'name'),
-    vendorError.property(error, 'code'),
-    codeOf(vendorError.property(vendorError.property(error, '$response'), 'body')),
-  ];
-  return vendorError.storeFailure(store, error, status, codes);
+  const { codes, status } = vendorError.awsErrorFacts(error);
+  const unparsed = codeOf(vendorError.property(vendorError.property(error, '$response'), 'body'));
+  return vendorError.storeFailure(store, error, status, [...codes, unparsed]);
 }
 
 /**

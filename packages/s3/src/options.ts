@@ -8,7 +8,7 @@ export type S3Encryption = 'AES256' | 'aws:kms' | 'aws:kms:dsse';
 export interface S3RingOptions {
   /** The bucket's name, or the alias or ARN of an access point in one Region. Required. */
   readonly bucket: string;
-  /** The object's key; 1 to 1 024 bytes of UTF-8, no part of it `.` or `..`. One per ring. Required. */
+  /** The object's key; 1 to 1 024 bytes of UTF-8, without the path segments `.` and `..`. One per ring. Required. */
   readonly key: string;
   /**
    * The client to call, with `maxAttempts: 1`; the store does not destroy it. Default: the store creates an `S3Client`,
@@ -18,7 +18,7 @@ export interface S3RingOptions {
   readonly client?: S3RingClient;
   /**
    * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
-   * require. Cannot be combined with `client`. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`
+   * require. Cannot be combined with `client` or the ARN of an access point. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`
    * sets the endpoint itself. Default false.
    */
   readonly forcePathStyle?: boolean;
@@ -78,8 +78,12 @@ export function readOptions(options: S3RingOptions): Settings {
   if (sseKmsKeyId !== undefined && !(serverSideEncryption === 'aws:kms' || serverSideEncryption === 'aws:kms:dsse')) {
     throw option.rangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
   }
+  const bucket = bucketOf(options.bucket);
+  if (forcePathStyle === true && ACCESS_POINT.test(bucket)) {
+    throw option.rangeError(`${OWNER}: forcePathStyle cannot be combined with the ARN of an access point`);
+  }
   return {
-    bucket: bucketOf(options.bucket),
+    bucket,
     key: keyOf(options.key),
     client: client === undefined ? undefined : clientOf(client),
     forcePathStyle: option.flag(OWNER, 'forcePathStyle', forcePathStyle ?? false),

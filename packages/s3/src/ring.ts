@@ -109,7 +109,8 @@ class S3Ring implements RingStore {
   }
 
   #get(options: RingStoreCallOptions): Promise<Outcome<StoredObject, Failure>> {
-    return this.#send(new GetObjectCommand(this.#object()), options, storedObject);
+    const command = new GetObjectCommand({ ...this.#object(), ChecksumMode: 'ENABLED' });
+    return this.#send(command, options, storedObject);
   }
 
   async #put(
@@ -122,6 +123,8 @@ class S3Ring implements RingStore {
       ...this.#object(),
       ...condition,
       Body: Buffer.from(document, 'utf8'),
+      // Older versions of the SDK send no checksum by default.
+      ChecksumAlgorithm: 'CRC32',
       ContentType: 'text/plain; charset=utf-8',
       // A cache between the service and a member would serve an outdated ring.
       CacheControl: 'no-store',

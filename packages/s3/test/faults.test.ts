@@ -126,6 +126,24 @@ describe('the S3 SDK against a local server', () => {
     },
   );
 
+  test('checksums are sent and checked, even by a client that does neither by default, as before version 3.729', async () => {
+    let sent: unknown;
+    const stub = await startStub(({ method, headers }, response) => {
+      if (method === 'PUT') sent = headers['x-amz-checksum-crc32'];
+      sendObject(response, 'x', { 'x-amz-checksum-crc32': 'AAAAAA==' });
+    });
+    closing.push(() => stub.close());
+    const client = clientOf(stub.endpoint, 'test', 'test', {
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    });
+    closing.push(() => client.destroy());
+    const ring = s3Ring({ bucket: 'ring', key: 'k', client });
+    await ring.write('x', { expected: undefined });
+    expect(sent).toBe('jNwWgw==');
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+  });
+
   test('a body whose checksum does not match is reported as unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-amz-checksum-crc32': 'AAAAAA==' }));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));

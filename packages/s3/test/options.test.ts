@@ -52,6 +52,10 @@ describe('options', () => {
     ['expectedBucketOwner', { bucket, key, expectedBucketOwner: 'x111122223333' }],
     ['expectedBucketOwner', { bucket, key, expectedBucketOwner: '1111222233334' }],
     ['forcePathStyle', { bucket, key, forcePathStyle: true, client: { send: async () => undefined } }],
+    [
+      'forcePathStyle cannot be combined with the ARN of an access point',
+      { bucket: 'arn:aws:s3:eu-west-1:111122223333:accesspoint/payments', key, forcePathStyle: true },
+    ],
     ['serverSideEncryption', { bucket, key, serverSideEncryption: 'AES128' }],
     ['sseKmsKeyId', { bucket, key, sseKmsKeyId: 'alias/ring' }],
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'AES256', sseKmsKeyId: 'alias/ring' }],
@@ -84,6 +88,7 @@ describe('options', () => {
         ExpectedBucketOwner: expectedBucketOwner,
         IfNoneMatch: '*',
         Body: Buffer.from('€'),
+        ChecksumAlgorithm: 'CRC32',
         ContentType: 'text/plain; charset=utf-8',
         CacheControl: 'no-store',
         Metadata: { 'sealring-write': expect.stringMatching(/^[\w-]{22}$/) },

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { S3Client } from '@aws-sdk/client-s3';
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 // @boundaries-ignore the servers that the tests share are not a package
 import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
@@ -43,12 +43,18 @@ export function sendObject(
 }
 
 /** The real SDK, at a local endpoint. */
-export function clientOf(endpoint: string, accessKeyId = 'test', secretAccessKey = 'test'): S3Client {
+export function clientOf(
+  endpoint: string,
+  accessKeyId = 'test',
+  secretAccessKey = 'test',
+  more: S3ClientConfig = {},
+): S3Client {
   return new S3Client({
     endpoint,
     forcePathStyle: true,
     region: 'us-east-1',
     maxAttempts: 1,
     credentials: { accessKeyId, secretAccessKey },
+    ...more,
   });
 }

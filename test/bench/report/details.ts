@@ -59,7 +59,7 @@ function sizeTable(costs: readonly Cost[], bytes: number, operation: Cost['opera
         : []),
     ],
   );
-  const memory = withMemory ? ['bytes allocated, heap + outside'] : [];
+  const memory = withMemory ? ['bytes allocated, heap + off-heap'] : [];
   const head = ['', '× ours', 'p50', 'p99', 'p99.9', 'collecting', 'token', ...memory];
   return `### ${operation}, ${bytes} bytes\n\n${table(head, rows)}`;
 }

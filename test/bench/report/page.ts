@@ -11,7 +11,7 @@ const NOT_MEASURED = '**not measured**';
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
-    'This page compares the cost of a token in Sealring with its cost in alternatives and with the cost of the cipher alone, and shows what the keys of a fleet cost. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. `npm run bench -- all` writes this page and its pictures from the results to which the page links.',
+    'This page compares the cost of a token in Sealring with its cost in alternatives and with the cost of the cipher alone, and shows what the keys of a fleet cost. Values that depend on time are ratios of two measurements that alternate in one run on one machine; numbers of calls are absolute. `npm run bench -- all` writes this page and its pictures from the results to which the page links.',
     '## Limits',
     summary(kept),
     notMet(kept),

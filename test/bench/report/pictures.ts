@@ -72,10 +72,10 @@ function leads({ costs, headlineBytes }: TokenPathReport): string {
   const said = shown.map((one) => `${one.contender} ${one.operation} ${ratioShown(one.timesOursAtP50.median)}`);
   return drawing(
     {
-      title: `What others cost, times Sealring, ${headlineBytes} bytes`,
+      title: `Cost of the alternatives as a multiple of Sealring’s, ${headlineBytes} bytes`,
       caption:
-        'Median operation, logarithmic. To the right of 1 it costs more than Sealring; thin: 95 % bounds; dashed: the limit, at least.',
-      description: `Times Sealring, the median operation of each: ${said.join(', ')}.`,
+        'Median operation, logarithmic scale. Right of 1: costs more than Sealring. Thin lines: 95 % bounds. Dashed lines: lower limits.',
+      description: `Median operation of each, as a multiple of Sealring’s: ${said.join(', ')}.`,
       width: WIDTH,
       height: bottom + 40,
     },
@@ -157,9 +157,9 @@ function sizes({ costs }: TokenPathReport): string {
   });
   return drawing(
     {
-      title: 'What others cost, times Sealring, over the sizes of the payload',
-      caption: 'Medians of batches, logarithmic. The line at 1 is Sealring.',
-      description: `Times Sealring at ${all.join(', ')} bytes. ${OPERATIONS.map((operation) => `${operation}: ${names.map((name) => `${name} ${timesOver(others, name, operation)}`).join('; ')}`).join('. ')}.`,
+      title: 'Cost of the alternatives as a multiple of Sealring’s, by payload size',
+      caption: 'Medians of batches, logarithmic scale. The line at 1 is Sealring.',
+      description: `Multiples of Sealring’s cost at ${all.join(', ')} bytes. ${OPERATIONS.map((operation) => `${operation}: ${names.map((name) => `${name} ${timesOver(others, name, operation)}`).join('; ')}`).join('. ')}.`,
       width: WIDTH,
       height: bottom + 40,
     },
@@ -199,9 +199,9 @@ function tails(report: SteadinessReport): string {
   );
   return drawing(
     {
-      title: 'The tail while something is wrong, times the quiet one',
-      caption: `p99.9 in each condition, by that of the quiet phases next to it, with 95 % bounds, logarithmic. Dashed: ${most} ×, the limit of tokens.`,
-      description: `p99.9 of token operations, times the quiet one: ${said.join(', ')}. The limit is ${most}.`,
+      title: 'Tail latency during disturbances, as a multiple of the quiet condition',
+      caption: `p99.9 in each condition, divided by that of the neighbouring quiet phases, with 95 % bounds; logarithmic scale. Dashed: ${most} ×, the limit for tokens.`,
+      description: `p99.9 of token operations, as a multiple of the quiet condition: ${said.join(', ')}. The limit is ${most}.`,
       width: WIDTH,
       height: bottom + 40,
     },
@@ -250,12 +250,12 @@ function heap({ heap: { tokens, perMillionTokens, samples } }: GrowthReport): st
   const slope = slopeOf(shares).median * half;
   const { median: grows, low, high } = perMillionTokens;
   const kilobytes = (bytes: number): string => numberShown(bytes / 1_000);
-  const caption = `Each dot a look after a collection. Line: the slope, ${kilobytes(grows)} kB a million tokens; 95 % bounds ${kilobytes(low)} to ${kilobytes(high)}.`;
+  const caption = `Each dot: the heap after one garbage collection. Line: slope, ${kilobytes(grows)} kB per million tokens; 95 % bounds: ${kilobytes(low)} to ${kilobytes(high)}.`;
   return drawing(
     {
-      title: `The heap over ${millions(1)} million tokens, beside its median`,
+      title: `The heap over ${millions(1)} million tokens, relative to its median`,
       caption,
-      description: `${samples.length} looks at the heap, between ${percent(Math.min(...shares))} and ${percent(Math.max(...shares))} of the median. ${caption}`,
+      description: `${samples.length} measurements of the heap, from ${percent(Math.min(...shares))} to ${percent(Math.max(...shares))} relative to the median. ${caption}`,
       width: WIDTH,
       height: bottom + 44,
     },

@@ -147,7 +147,7 @@ function judgeCalls(
   const reads = without.reads * (1 + BY_CHANCE.share) + slack + (members * attackedMs) / MISS_REFRESH_MS;
   if (calls.reads > reads) {
     oracle.report(
-      'one read per missRefresh and member',
+      'one read per missRefresh per member',
       `${calls.reads} instead of ${without.reads}, at most ${reads}`,
     );
   }

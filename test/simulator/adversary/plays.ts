@@ -263,7 +263,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.pause(4 * refreshMs);
       for (const [i, { name, line }] of world.members.entries()) {
         const writes = line.calls.writes - (before[i] ?? 0);
-        if (writes > 5) oracle.report('one repairing write per R and member', `${name}: ${writes} in 4 R`);
+        if (writes > 5) oracle.report('one repairing write per R per member', `${name}: ${writes} in 4 R`);
       }
       stage.end();
     },

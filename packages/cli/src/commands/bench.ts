@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander';
+import { withProgress } from '../terminal/progress.ts';
 import { tableOf } from '../terminal/table.ts';
-import { type Measurement, measure } from './measure.ts';
+import { UsageError } from '../usage-error.ts';
+import { MAX_PYTHON_BYTES, type Measurement, measure } from './measure.ts';
 import { numberIn } from './numbers.ts';
 import { printJson } from './options.ts';
 
@@ -33,7 +35,10 @@ export function addBenchCommand(program: Command): void {
     .option('--json', 'print JSON, even on failure')
     .addHelpText('after', EXAMPLE)
     .action(async ({ json = false, hedge = false, ...options }: BenchCommandOptions) => {
-      const measured = await measure({ hedge, ...options });
+      if (options.format === 'python' && options.bytes > MAX_PYTHON_BYTES) {
+        throw new UsageError(`--bytes ${options.bytes} is too large for --format python: at most ${MAX_PYTHON_BYTES}`);
+      }
+      const measured = await withProgress('measuring', () => measure({ hedge, ...options }));
       if (json) printJson({ ...options, hedge, ...measured });
       else process.stdout.write(textOf(options, measured));
     });

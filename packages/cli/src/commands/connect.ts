@@ -13,6 +13,29 @@ export async function withSettings<T>(file: string | undefined, work: (settings:
   }
 }
 
+/**
+ * As {@link withSettings}, but a signal ends the loading: a module can take any time. @returns undefined if it did. The
+ * process must then end, because the module may still be loading.
+ */
+export async function withSettingsUntil<T>(
+  stop: AbortSignal,
+  file: string | undefined,
+  work: (settings: Settings) => Promise<T>,
+): Promise<T | undefined> {
+  if (stop.aborted) return undefined;
+  const stopped = new Promise<undefined>((resolve) => stop.addEventListener('abort', () => resolve(undefined)));
+  const loading = loadSettings(file);
+  // A rejection after the end is not reported.
+  loading.catch(() => undefined);
+  const settings = await Promise.race([loading, stopped]);
+  if (settings === undefined) return undefined;
+  try {
+    return await work(settings);
+  } finally {
+    await settings.close();
+  }
+}
+
 /** Starts a codec on an existing ring, passes it to `work`, and closes it. @throws {Failure | UsageError} */
 export async function withRing<T>(
   file: string | undefined,

@@ -10,7 +10,7 @@ import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
-import { addCommonOptions, type CommonOptions, portOption, printJson } from './options.ts';
+import { addCommonOptions, type CommonOptions, hostAddress, portOption, printJson } from './options.ts';
 
 const DEFAULT_EVERY_SECONDS = 5;
 
@@ -41,7 +41,7 @@ export function addDashboardCommand(program: Command): void {
       .description('Serves a page that shows the ring over time, rates, rejected tokens and members.')
       .option('--scrape <url>', 'metrics URL of a member; can be repeated', member, [])
       .addOption(portOption())
-      .option('--host <address>', 'address to listen on', '127.0.0.1')
+      .option('--host <address>', 'address to listen on', hostAddress, '127.0.0.1')
       .option(
         '--every <seconds>',
         'interval between reads of the ring and the members',

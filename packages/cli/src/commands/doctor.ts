@@ -59,7 +59,7 @@ export function addDoctorCommand(program: Command): void {
           'check the permissions of this role (default: the role in the configuration)',
         ).choices(['member', 'reader']),
       )
-      .option('--strict', 'also exit with 1 for warnings'),
+      .option('--strict', 'also exit with code 1 for warnings'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, role, strict = false }: DoctorCommandOptions) => {

@@ -4,6 +4,7 @@ import { checkNewFile, writeNewFile } from '../migration/new-file.ts';
 import { WIRES, type Wire, wireSecretsOf } from '../migration/wire-secrets.ts';
 import { readDocument } from '../ring/document.ts';
 import { ringNameOf } from '../settings/settings.ts';
+import { writeOut } from '../terminal/output.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withRing, withSettings } from './connect.ts';
@@ -69,7 +70,7 @@ interface Facts {
 async function exportRing(file: string, config: string | undefined): Promise<Facts> {
   return withSettings(config, async (settings) => {
     const document = await documentOf(settings.config);
-    if (file === STDOUT) process.stdout.write(`${document}\n`);
+    if (file === STDOUT) await writeOut(`${document}\n`);
     else writeNewFile(file, document);
     const keys = readDocument(document)?.entries.length ?? 0;
     return { file, ring: ringNameOf(settings.config), what: `${keys} wrapped key${keys === 1 ? '' : 's'}` };
@@ -78,6 +79,7 @@ async function exportRing(file: string, config: string | undefined): Promise<Fac
 
 async function exportPlain(file: string, config: string | undefined, wire: Wire): Promise<Facts> {
   return withRing(config, 'reader', async (codec, settings) => {
+    await documentOf(settings.config);
     const ring = ringNameOf(settings.config);
     const keys = wireSecretsOf(codec, wire);
     writeNewFile(file, `${JSON.stringify({ format: 'sealring/plain/1', ring, wire, keys }, undefined, 2)}\n`);

@@ -69,7 +69,7 @@ export function addImportCommand(program: Command): void {
 }
 
 async function carried(target: SealringConfig, from: string): Promise<string> {
-  const source = await loadSettings(from);
+  const source = await loadSettings(from, '--from');
   try {
     const [mine, theirs] = [ringNameOf(target), ringNameOf(source.config)];
     if (mine !== theirs) {
@@ -100,13 +100,18 @@ async function store({ ring }: SealringConfig, document: string): Promise<void> 
 }
 
 function documentIn(file: string): string {
-  const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw new UsageError(`"${file}" does not exist`);
-  if (size === 0 || size > MAX_DOCUMENT_BYTES) {
-    throw new UsageError(`"${file}" is not a ring document: it has ${size} bytes`);
+  try {
+    const size = statSync(file, { throwIfNoEntry: false })?.size;
+    if (size === undefined) throw new UsageError(`"${file}" does not exist`);
+    if (size === 0 || size > MAX_DOCUMENT_BYTES) {
+      throw new UsageError(`"${file}" is not a ring document: it has ${size} bytes`);
+    }
+    // A final newline, from an editor or from "export -", is not part of the document.
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`cannot read "${file}" (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
   }
-  // A final newline, from an editor or from "export -", is not part of the document.
-  return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }
 
 function warn(isCarried: boolean): void {

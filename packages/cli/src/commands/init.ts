@@ -1,7 +1,9 @@
+import type { KeyHealth } from '@sealring/core';
 import type { Command } from 'commander';
+import { readDocument } from '../ring/document.ts';
 import { keyName } from '../ring/key-name.ts';
-import { attempt, open } from '../ring/open.ts';
-import { publishedText } from '../ring/published.ts';
+import { attempt, openToCreate } from '../ring/open.ts';
+import { publishedKeys, publishedText } from '../ring/published.ts';
 import { statusOf } from '../ring/status.ts';
 import { statusText } from '../ring/status-text.ts';
 import { paintFor } from '../terminal/paint.ts';
@@ -12,7 +14,9 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
 Creates the ring at once. Servers would first wait until the store has had no
-ring for six minutes. An existing ring is left unchanged, without an error.
+ring for six minutes. An existing ring is left unchanged, without an error,
+unless none of its keys may seal any longer: then a key is added, which seals at
+once.
 
 --local first writes two files to the working directory, and overwrites nothing:
 a development key (${LOCAL_FILES.key}, mode 0600), and
@@ -40,18 +44,16 @@ export function addInitCommand(program: Command): void {
       if (local && file !== undefined) throw new UsageError('--local writes its own configuration: omit --config');
       if (local) setUpLocally(json);
       await withSettings(file, async ({ config }) => {
-        const exists = await attempt('reading the ring', async () => (await config.ring.read()) !== undefined);
-        // The policy's wait is for servers, which start without an operator.
-        const { createAfterSeconds: _, ...policy } = config.policy ?? {};
-        const codec = await open({ ...config, policy }, { role: 'member', create: 'now' });
+        const stored = await attempt('reading the ring', () => config.ring.read());
+        const before = stored === undefined ? undefined : readDocument(stored.document);
+        const codec = await openToCreate(config, { mustExist: false });
         try {
           const status = await statusOf(codec, config);
-          const published = exists ? [] : codec.health().keys;
-          if (json) printJson({ created: !exists, published: published.map(({ id }) => keyName(id)), ...status });
+          const published = publishedKeys(before?.entries ?? [], codec.health().keys);
+          const created = stored === undefined;
+          if (json) printJson({ created, published: published.map(({ id }) => keyName(id)), ...status });
           else {
-            const head = exists
-              ? 'the ring already exists; it was not changed'
-              : `created the ring; ${publishedText(published)}`;
+            const head = headOf(created, published);
             process.stdout.write(`${head}\n${statusText(status, paintFor(process.stdout, color))}`);
           }
         } finally {
@@ -59,6 +61,12 @@ export function addInitCommand(program: Command): void {
         }
       });
     });
+}
+
+function headOf(isCreated: boolean, published: readonly KeyHealth[]): string {
+  if (isCreated) return `created the ring; ${publishedText(published)}`;
+  if (published.length === 0) return 'the ring already exists; it was not changed';
+  return `the ring already exists, but none of its keys may seal; ${publishedText(published)}`;
 }
 
 function setUpLocally(isJson: boolean): void {

@@ -6,9 +6,9 @@ import { logJson } from '../terminal/log-json.ts';
 import { stopSignal } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
-import { withSettings } from './connect.ts';
+import { withSettingsUntil } from './connect.ts';
 import { numberIn } from './numbers.ts';
-import { addCommonOptions, type CommonOptions } from './options.ts';
+import { addCommonOptions, type CommonOptions, hostAddress } from './options.ts';
 
 const EXAMPLE = `
 Rotates and repairs the ring, and makes KMS checks, as a server does. Use it for
@@ -21,8 +21,9 @@ container, add --host 0.0.0.0.
 
 --once does the work that is due and exits. Use it in a cron job, which must run
 at least once an hour with the default policy. It does not create a ring: run
-"sealring init" first. It cannot repair a ring that the store lost, and does not
-look for a new version of the KMS key.
+"sealring init" first. If all keys have expired or were revoked, run "sealring
+rotate". It cannot repair a ring that the store lost, and does not look for a
+new version of the KMS key.
 
 Exit codes:
   0  stopped; --once: done, a key seals, and nothing needs attention
@@ -53,7 +54,7 @@ export function addKeeperCommand(program: Command): void {
         'port for /livez and /readyz (default: none)',
         numberIn(0, 65_535, 'whole number'),
       )
-      .option('--host <address>', 'address to listen on with --health-port (default: 127.0.0.1)'),
+      .option('--host <address>', 'address to listen on with --health-port (default: 127.0.0.1)', hostAddress),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, once = false, healthPort, host }: KeeperCommandOptions) => {
@@ -63,10 +64,13 @@ export function addKeeperCommand(program: Command): void {
         throw new UsageError(`--host "${host}" requires --health-port`);
       const report = json ? logJson : reportText;
       const running = { stop: stopSignal(), report };
-      await withSettings(file, async ({ config }) => {
-        if (!once) await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, running);
-        else if (!(await keepOnce(config, running))) process.exitCode = EXIT_CODE.failed;
+      const isDone = await withSettingsUntil(running.stop, file, async ({ config }) => {
+        if (once) return keepOnce(config, running);
+        await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, running);
+        return true;
       });
+      if (isDone === undefined) report({ event: 'stopping' });
+      if (once && isDone !== true) process.exitCode = EXIT_CODE.failed;
     });
 }
 

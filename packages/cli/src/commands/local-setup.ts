@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+import { writeNewFile } from '../migration/new-file.ts';
 import { CONFIG_FILES } from '../settings/config-file.ts';
 import { UsageError } from '../usage-error.ts';
 
@@ -25,12 +26,19 @@ export default {
 };
 `;
 
-/** Writes a key that only this user can read, and a configuration for it. Overwrites nothing. @throws {UsageError} */
+/**
+ * Writes a key that only this user can read, and a configuration for it. Overwrites nothing, and leaves nothing behind if it
+ * fails. @throws {UsageError | Failure}
+ */
 export function writeLocalSetup(): readonly string[] {
   const existing = [...CONFIG_FILES, ...Object.values(LOCAL_FILES)].find((file) => existsSync(file));
   if (existing !== undefined) throw new UsageError(`${existing} already exists: nothing was written`);
-  // The flag wx does not follow a link that was created in the meantime.
-  writeFileSync(LOCAL_FILES.key, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
-  writeFileSync(LOCAL_FILES.config, CONFIG, { flag: 'wx' });
+  writeNewFile(LOCAL_FILES.key, `${randomBytes(32).toString('base64url')}\n`);
+  try {
+    writeNewFile(LOCAL_FILES.config, CONFIG, 0o666);
+  } catch (error) {
+    rmSync(LOCAL_FILES.key);
+    throw error;
+  }
   return [`wrote ${LOCAL_FILES.key} (mode 0600: a secret, for development only)`, `wrote ${LOCAL_FILES.config}`];
 }

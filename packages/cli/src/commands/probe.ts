@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXIT_CODE } from '../exit-code.ts';
 import { type CheckResult, Probe } from '../probe/probe.ts';
@@ -65,9 +66,9 @@ export function addProbeCommand(program: Command): void {
     .option('--other-resource <uri>', 'resource for which a state must be refused')
     .option('--answers <json>', 'inputResponses of the second round (default: agree)', jsonObject)
     .option('--lifetime <seconds>', 'check that a state has expired after this time', numberIn(0, 86_400, 'number'))
-    .option('--strict', 'also exit with 1 if a check was not made')
+    .option('--strict', 'also exit with code 1 if a check was not made')
     .option('--json', 'print JSON, even on failure')
-    .option('--no-color', 'print no colours, like NO_COLOR=1')
+    .option('--no-color', 'print without colours, as with NO_COLOR=1')
     .addHelpText('after', EXAMPLE)
     .action(async (url: URL, options: ProbeOptions) => {
       const checks = await probed(url, options);
@@ -83,6 +84,7 @@ async function probed(url: URL, options: ProbeOptions): Promise<readonly CheckRe
   if ((target.method === 'resources/read' ? otherArguments : otherResource) !== undefined) {
     throw new UsageError('--other-arguments is for --tool and --prompt, --other-resource for --resource');
   }
+  checkOthers(options);
   const other = otherResource === undefined ? { arguments: otherArguments } : { uri: otherResource };
   const hasOther = otherArguments !== undefined || otherResource !== undefined;
   const [token, otherToken] = ['SEALRING_PROBE_TOKEN', 'SEALRING_PROBE_OTHER_TOKEN'].map(accessToken);
@@ -100,6 +102,16 @@ async function probed(url: URL, options: ProbeOptions): Promise<readonly CheckRe
     lifetimeSeconds: lifetime,
   });
   return await withProgress('probing', () => probe.run());
+}
+
+/** A server rightly accepts the state of the same call. @throws {UsageError} if the other call is the same call. */
+function checkOthers({ arguments: args = {}, otherArguments, resource, otherResource }: ProbeOptions): void {
+  if (otherArguments !== undefined && isDeepStrictEqual(otherArguments, args)) {
+    throw new UsageError('--other-arguments must differ from --arguments');
+  }
+  if (otherResource !== undefined && otherResource === resource) {
+    throw new UsageError(`--other-resource "${otherResource}" must differ from --resource`);
+  }
 }
 
 function targetOf({ tool, prompt, resource, arguments: args }: ProbeOptions): Target {
@@ -141,11 +153,15 @@ function addressOf({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
+/** @throws {UsageError} unless it is an http(s) address without a user or a password. */
 function httpUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new InvalidArgumentError('It must be an http(s) URL.');
-  if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('It must have no password.');
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    // Text with @ can contain a password, with or without a protocol.
+    throw new UsageError(`the address${text.includes('@') ? '' : ` "${text}"`} must be an http:// or https:// URL`);
+  }
+  // The address is not repeated: it contains a secret.
+  if (url.username !== '' || url.password !== '') throw new UsageError('the address must have no user and no password');
   return url;
 }
 

@@ -15,7 +15,8 @@ const DAY = 86_400;
 const EXAMPLE = `
 Seals every requestState in the answers of an MCP server, and verifies every
 requestState in requests before the server gets them. The server may use any
-language and framework. Other requests pass unchanged.
+language and framework. A request that JSON parsers could read in different ways
+is answered with status 400. Other requests pass unchanged.
 
 A state is bound to the user. Choose how the proxy finds out who the user is:
   --principal-header NAME     a header that a gateway sets after it has verified
@@ -143,11 +144,10 @@ function textOf(event: ProxyEvent): string {
 }
 
 function origin(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new InvalidArgumentError('It must be an http(s) URL.');
-  }
-  if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('It must have no password.');
+  // Text with @ can contain a password, and the message of an InvalidArgumentError would repeat it.
+  if (text.includes('@')) throw new UsageError('--upstream must be an http(s) URL without a user and a password');
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) throw new InvalidArgumentError('It must be an http(s) URL.');
   if (url.href !== `${url.origin}/`) {
     throw new InvalidArgumentError('It must end after the port: the proxy appends the path of each request.');
   }

@@ -2,23 +2,33 @@ import { createKmsCodec, type KeyHealth, type KmsCodec, staticRing } from '@seal
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { kmsFailuresOf } from '../foreign-error.ts';
-import { type KeepProgress, KeptRevocation, waitSecondsFor } from '../revocation/kept-revocation.ts';
-import { recordedRing } from '../revocation/recorded-ring.ts';
-import { END_OF_TIME, keysToRevoke, type RevocationTarget, revoke, revokedIn } from '../revocation/target.ts';
+import { DocumentLog } from '../revocation/document-log.ts';
+import { KeptRevocation, waitSecondsFor } from '../revocation/kept-revocation.ts';
+import { type Observation, recordedRing } from '../revocation/recorded-ring.ts';
+import {
+  type KnownRing,
+  missedKeys,
+  type RevocationTarget,
+  revoke,
+  revokedIn,
+  type Selected,
+  selectedKeys,
+  targetOf,
+} from '../revocation/target.ts';
 import { keyName } from '../ring/key-name.ts';
 import { attempt, open } from '../ring/open.ts';
 import { policyOf } from '../ring/policy.ts';
 import { publishedKeys, publishedText } from '../ring/published.ts';
 import { statusOf } from '../ring/status.ts';
 import { statusText } from '../ring/status-text.ts';
-import { codecOptionsOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { codecOptionsOf, nowOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { canAsk, confirm } from '../terminal/confirm.ts';
 import { paintFor } from '../terminal/paint.ts';
-import { ProgressLine, progressBar } from '../terminal/progress.ts';
 import { stopSignal, waits } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withSettings } from './connect.ts';
+import { KeepProgressLine } from './kept-progress.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
@@ -42,8 +52,11 @@ older copy of the ring comes back, the command writes the revocation again.
 --before also revokes keys that were created up to clockSkewSeconds later: the
 clock of the server that created them may have been fast.
 
-Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted;
-2 wrong command line or configuration.
+A key that this configuration cannot unwrap may stay in use on some servers: the
+command revokes the others, names that key, and exits with code 1.
+
+Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted, or a
+key that is not revoked; 2 wrong command line or configuration.
 
 Example that revokes every key:
   $ npx sealring init --local
@@ -57,8 +70,6 @@ interface RevokeOptions extends CommonOptions {
   readonly dryRun?: boolean;
   readonly wait: boolean;
 }
-
-const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/;
 
 export function addRevokeCommand(program: Command): void {
   addCommonOptions(
@@ -82,35 +93,74 @@ export function addRevokeCommand(program: Command): void {
       }
       await withSettings(file, async ({ config }) => {
         if (dryRun || !yes) {
-          const keys = await affectedKeys(config, target);
-          if (dryRun) return printAffected(keys, config, json);
-          await ask(keys, config);
+          const selected = await affectedKeys(config, target);
+          if (dryRun) return printAffected(selected, config, json);
+          await ask(selected, config);
         }
-        const kept = new KeptRevocation();
-        const codec = await open({ ...config, ring: recordedRing(config.ring, kept.observe) }, MEMBER);
-        try {
-          const before = codec.health().keys;
-          const keys = await attempt('revoking', () => revoke(codec, target));
-          const published = publishedKeys(before, codec.health().keys);
-          if (wait) await waitUntilKept(codec, config, kept, keys);
-          const status = await statusOf(codec, config);
-          const revoked = namesOf(keys);
-          if (json) printJson({ revoked, published: namesOf(published), waited: wait, ...status });
-          else {
-            const line = `revoked ${listOf(revoked)}; ${publishedText(published)}\n`;
-            process.stdout.write(`${line}${statusText(status, paintFor(process.stdout, color))}`);
-          }
-        } finally {
-          await codec.close();
-        }
+        await revokeNow(config, target, { wait, json, color });
       });
     });
+}
+
+async function revokeNow(
+  config: SealringConfig,
+  target: RevocationTarget,
+  { wait, json, color }: { readonly wait: boolean; readonly json: boolean; readonly color: boolean },
+): Promise<void> {
+  const [kept, log] = [new KeptRevocation(), new DocumentLog()];
+  const observe = (observation: Observation): void => {
+    log.observe(observation);
+    kept.observe(observation);
+  };
+  const codec = await open({ ...config, ring: recordedRing(config.ring, observe) }, MEMBER);
+  try {
+    const { listed } = log;
+    const before = codec.health().keys;
+    checkNamed(selectedKeys(target, knownRing(codec, config, listed)), target);
+    const keys = await attempt('revoking', () => revoke(codec, target));
+    const missed = missedKeys(target, knownRing(codec, config, listed), log);
+    const revoked = namesOf(keys.filter(({ id }) => missed.every((other) => other.id !== id)));
+    const failure = missed.length === 0 ? undefined : notRevoked(revoked, namesOf(missed));
+    // An operator must learn this before the wait, which takes minutes.
+    if (failure !== undefined && wait) process.stderr.write(`WARNING: ${failure.message}\n`);
+    const published = publishedKeys([...before, ...listed], codec.health().keys);
+    if (wait) await waitUntilKept(codec, config, kept, keys);
+    if (failure !== undefined) throw failure;
+    const status = await statusOf(codec, config);
+    if (json) printJson({ revoked, published: namesOf(published), waited: wait, ...status });
+    else {
+      const line = `revoked ${listOf(revoked)}; ${publishedText(published)}\n`;
+      process.stdout.write(`${line}${statusText(status, paintFor(process.stdout, color))}`);
+    }
+  } finally {
+    await codec.close();
+  }
+}
+
+/** @throws {Failure} if the key that was named cannot be revoked: then nothing is written. */
+function checkNamed({ unused }: Selected, target: RevocationTarget): void {
+  if ('key' in target && unused.length > 0) throw notRevoked([], namesOf(unused));
+}
+
+function notRevoked(revoked: readonly string[], missed: readonly string[]): Failure {
+  const list =
+    revoked.length === 0 ? `did not revoke ${listOf(missed)}` : `revoked ${listOf(revoked)}, but not ${listOf(missed)}`;
+  return new Failure(
+    'not-revoked',
+    `${list}. Servers may still use what was not revoked: this configuration cannot unwrap it, or excludes it with ` +
+      'acceptKeysCreatedAfter. Revoke again with the configuration of your servers, or call revokeAllBefore on a running server',
+  );
+}
+
+function knownRing(codec: KmsCodec, config: SealringConfig, listed: KnownRing['listed']): KnownRing {
+  const { clockSkewSeconds } = policyOf(config);
+  return { keys: codec.health().keys, listed, nowMs: nowOf(config), clockSkewSeconds };
 }
 
 const MEMBER = { role: 'member', create: 'never' } as const;
 const READER = { role: 'reader', create: 'never' } as const;
 
-function namesOf(keys: readonly KeyHealth[]): readonly string[] {
+function namesOf(keys: readonly { readonly id: string }[]): readonly string[] {
   return keys.map(({ id }) => keyName(id));
 }
 
@@ -121,25 +171,34 @@ function listOf(names: readonly string[], more = ''): string {
 }
 
 /** Determines, as a reader, which keys would be revoked. A reader writes nothing. */
-async function affectedKeys(config: SealringConfig, target: RevocationTarget): Promise<readonly KeyHealth[]> {
-  const codec = await open(config, READER);
+async function affectedKeys(config: SealringConfig, target: RevocationTarget): Promise<Selected> {
+  const log = new DocumentLog();
+  const codec = await open({ ...config, ring: recordedRing(config.ring, log.observe) }, READER);
   try {
-    return keysToRevoke(target, codec.health().keys, policyOf(config).clockSkewSeconds);
+    return selectedKeys(target, knownRing(codec, config, log.listed));
   } finally {
     await codec.close();
   }
 }
 
-function printAffected(keys: readonly KeyHealth[], config: SealringConfig, json: boolean): void {
+function printAffected({ keys, unused }: Selected, config: SealringConfig, json: boolean): void {
   const ring = ringNameOf(config);
-  const names = namesOf(keys);
-  if (json) printJson({ dryRun: true, ring, wouldRevoke: names });
-  else process.stdout.write(`nothing was written; would revoke ${listOf(names, ` of ring "${visibleLine(ring)}"`)}\n`);
+  const [names, others] = [namesOf(keys), namesOf(unused)];
+  if (json) return printJson({ dryRun: true, ring, wouldRevoke: names, cannotRevoke: others });
+  const line = `nothing was written; would revoke ${listOf(names, ` of ring "${visibleLine(ring)}"`)}\n`;
+  process.stdout.write(`${line}${cannotRevoke(others)}`);
 }
 
-async function ask(keys: readonly KeyHealth[], config: SealringConfig): Promise<void> {
+/** One line; empty if there are no such keys. */
+function cannotRevoke(names: readonly string[]): string {
+  return names.length === 0 ? '' : `cannot revoke ${listOf(names)}: this configuration cannot unwrap it\n`;
+}
+
+async function ask({ keys, unused }: Selected, config: SealringConfig): Promise<void> {
   const list = listOf(namesOf(keys), ` of ring "${visibleLine(ringNameOf(config))}"`);
-  const question = `Revoke ${list}\nEvery server will permanently reject their tokens. Type yes to revoke: `;
+  const question =
+    `Revoke ${list}\n${cannotRevoke(namesOf(unused))}Every server will permanently reject their tokens. ` +
+    'Type yes to revoke: ';
   if (!(await confirm(question))) throw new Failure('not-confirmed', 'not confirmed: nothing was revoked');
 }
 
@@ -165,32 +224,6 @@ async function waitUntilKept(
   }
 }
 
-/** The interval between lines where standard error is not a terminal, after the first two seconds. */
-const REPEAT_MS = 15_000;
-const SILENT_MS = 2_000;
-
-class KeepProgressLine {
-  readonly #line = new ProgressLine();
-  #nextMs = performance.now() + SILENT_MS;
-  #losses = 0;
-
-  update({ keptSeconds, waitSeconds, losses }: KeepProgress): void {
-    if (losses > this.#losses) {
-      this.#line.clear();
-      process.stderr.write('the store lost the revocation: writing it again, and starting the wait over\n');
-    }
-    this.#losses = losses;
-    if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;
-    this.#nextMs = performance.now() + REPEAT_MS;
-    const bar = this.#line.isInPlace ? `${progressBar(keptSeconds / waitSeconds)} ` : '';
-    this.#line.update(`${bar}revoked; waiting until the store has kept it: ${keptSeconds} of ${waitSeconds} s`);
-  }
-
-  clear(): void {
-    this.#line.clear();
-  }
-}
-
 /**
  * Whether a server that starts with this document treats the keys as revoked. The pin of this process does not count,
  * because other servers have no pin.
@@ -210,24 +243,4 @@ async function areRevokedIn(document: string, config: SealringConfig, keys: read
   } finally {
     await codec.close();
   }
-}
-
-/** @throws {UsageError} unless exactly one target is given, and the time is valid. */
-function targetOf(key: string | undefined, { before, all = false }: RevokeOptions): RevocationTarget {
-  const given = [
-    ...(key === undefined ? [] : [`the key "${key.slice(0, 80)}"`]),
-    ...(before === undefined ? [] : [`--before "${before}"`]),
-    ...(all ? ['--all'] : []),
-  ];
-  if (given.length > 1) throw new UsageError(`give only one of ${given.join(' and ')}`);
-  if (key !== undefined) return { key };
-  if (all) return { before: END_OF_TIME };
-  if (before === undefined) throw new UsageError('revoke requires a key, --before <time> or --all');
-  const time = new Date(before);
-  if (!TIME.test(before) || Number.isNaN(time.getTime())) {
-    throw new UsageError(
-      `--before must be a date, or a time with a zone such as 2026-11-21T20:00:00Z; got "${before}"`,
-    );
-  }
-  return { before: time };
 }

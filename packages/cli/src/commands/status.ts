@@ -6,6 +6,8 @@ import { askMembers, checkMemberUrl, isWell, type MemberHealth, membersText } fr
 import { attempt } from '../ring/open.ts';
 import { type RevocationTimes, type RingStatus, statusOf } from '../ring/status.ts';
 import { statusText } from '../ring/status-text.ts';
+import { jsonOf } from '../terminal/json.ts';
+import { outputClosed } from '../terminal/output.ts';
 import { redraw } from '../terminal/page.ts';
 import { paintFor } from '../terminal/paint.ts';
 import { stopSignal, waits } from '../terminal/until-stopped.ts';
@@ -17,9 +19,9 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Reads the ring and unwraps its keys, as a reader does. Changes nothing.
 
---watch repeats the report until Ctrl-C, in place on a terminal; with --json, it
-prints one object per line. --member also asks servers for their health, at an
-address that answers with the JSON of codec.health().
+--watch repeats the report until Ctrl-C or until its reader ends, in place on a
+terminal; with --json, it prints one object per line. --member also asks servers
+for their health, at an address that answers with the JSON of codec.health().
 
 Exit codes, for probes:
   0  a key seals, and nothing needs attention
@@ -62,14 +64,14 @@ export function addStatusCommand(program: Command): void {
           const text = (): string =>
             `${statusText(status, paintFor(process.stdout, color))}${addresses.length > 0 ? `\n${membersText(members)}` : ''}`;
           if (json && watch === undefined) printJson(all);
-          else if (json) process.stdout.write(`${JSON.stringify(all)}\n`);
+          else if (json) process.stdout.write(`${jsonOf(all)}\n`);
           else if (watch === undefined) process.stdout.write(text());
           else redraw(`${text()}${note}`);
         };
         await show();
         if (watch === undefined) return;
         const every = watch === true ? DEFAULT_WATCH_SECONDS : watch;
-        const stop = stopSignal();
+        const stop = AbortSignal.any([stopSignal(), outputClosed]);
         while (await waits(every * 1_000, stop)) {
           const note = await refreshed(codec);
           // On a terminal, the note is redrawn with the report.

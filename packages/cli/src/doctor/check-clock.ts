@@ -26,7 +26,7 @@ export class ServiceDates {
       const seconds = Math.round(Math.abs(offByMs) / 1_000);
       const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} the clock of ${service}`;
       const remedy = `Synchronize the clock with NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
-      // Members have the same tolerance: an answer can be as old as its deadline allows, and dates have whole seconds.
+      // Members have the same tolerance: an answer can be as old as its deadline allows, and dates are given in whole seconds.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
       // Half of the skew, because the clocks of two machines can be off in opposite directions.
       if (seconds > clockSkewSeconds / 2 + 1) return warning('clock', what, remedy);

@@ -7,7 +7,7 @@ import {
   type RingEntry,
 } from '@sealring/core/ring';
 import { kmsFailuresOf, lineOf, storeFailureOf } from '../foreign-error.ts';
-import { parsedDocument, unexpiredKeysOf, unverifiedRevocationsOf } from '../ring/document.ts';
+import { isEnded, parsedDocument, unexpiredKeysOf, unverifiedRevocationsOf } from '../ring/document.ts';
 import { keyName, withKeyNames } from '../ring/key-name.ts';
 import { isLive } from '../ring/key-state.ts';
 import { ROTATION_REMEDY, rotationOf } from '../ring/rotation.ts';
@@ -67,7 +67,7 @@ export async function checkRing(
     // Without the keys, a revocation in the document cannot be verified.
     const live = unexpired.filter(({ revoked }) => revoked === undefined);
     return [
-      ...failureFindings(config, unexpired, opened.failure),
+      ...failureFindings(config, ring, unexpired, opened.failure, nowMs),
       ...(keyWrappersOf(config).some(({ supports }) => supports.keyVersions) ? refusedVersions(live, recorder) : []),
       ...checkVersions(live),
       ...checkLive(config, ring, live, times, nowMs),
@@ -90,7 +90,26 @@ function ended(ring: RingDocument): Finding {
   return error(
     'ring-ended',
     `every key of the ring has expired or was revoked (${ring.entries.length} in the document): nothing seals or unseals`,
-    'A running member publishes a new key within minutes. If members are running but none publishes a key, run the doctor on one of their machines: the cause is the clock, the KMS or the store.',
+    'A running member publishes a new key within minutes. If none is running, run sealring rotate. If members are running but none publishes a key, run the doctor on one of their machines: the cause is the clock, the KMS or the store.',
+  );
+}
+
+/** The finding for a ring that servers refuse, although someone may have written it for them. */
+function refused(config: SealringConfig, ring: RingDocument, detail: string, nowMs: number): Finding {
+  if (isEnded(ring, nowMs)) return ended(ring);
+  const { acceptKeysCreatedAfter: pin } = config;
+  const used = unexpiredKeysOf(ring, nowMs).filter(({ revoked }) => revoked === undefined);
+  if (pin !== undefined && used.every(({ created }) => created < pin.getTime())) {
+    return error(
+      'ring-ended',
+      `acceptKeysCreatedAfter (${pin.toISOString()}) excludes every live key of the ring: nothing seals or unseals`,
+      'Use the value that your servers have. If it is the same, run sealring rotate with a configuration without it.',
+    );
+  }
+  return error(
+    'ring-unauthentic',
+    `servers cannot start on the stored ring: ${detail}`,
+    'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member is running, use sealring import, or a new ring name.',
   );
 }
 
@@ -157,8 +176,8 @@ function checkEntries(
       : [
           warning(
             'ring-keys-ignored',
-            `${ignored.length} of ${ring.entries.length} keys in the document cannot be unwrapped: servers ignore them`,
-            'Find out who wrote these keys: their author can write to the store.',
+            `${ignored.length} of ${ring.entries.length} keys in the document cannot be unwrapped with this configuration: servers with the same configuration ignore them`,
+            'If your servers have further key wrappers, run the doctor with all of them. Otherwise, find out who wrote these keys: their author can write to the store.',
           ),
         ]),
     ...unverified.map((id) => {
@@ -173,17 +192,15 @@ function checkEntries(
 }
 
 /** The findings for a ring on which no codec could start. */
-function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[], thrown: unknown): readonly Finding[] {
+function failureFindings(
+  config: SealringConfig,
+  ring: RingDocument,
+  unexpired: readonly RingEntry[],
+  thrown: unknown,
+  nowMs: number,
+): readonly Finding[] {
   const store = storeFailureOf(thrown);
-  if (store?.kind === 'corrupt') {
-    return [
-      error(
-        'ring-unauthentic',
-        `servers cannot start on the stored ring: ${store.detail}`,
-        'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member is running, use sealring import, or a new ring name.',
-      ),
-    ];
-  }
+  if (store?.kind === 'corrupt') return [refused(config, ring, store.detail, nowMs)];
   if (store !== undefined) {
     return [
       error(

@@ -42,9 +42,11 @@ const PATIENCE = 2;
  */
 export async function runDoctor(config: SealringConfig, options: DoctorOptions = {}): Promise<DoctorReport> {
   const { role = 'member', ring, clock } = config;
+  const name: unknown = ringNameOf(config);
   const report = (findings: readonly Finding[], wrote: readonly string[] = []): DoctorReport => ({
     healthy: findings.every(({ severity }) => severity !== 'error'),
-    ring: ringNameOf(config),
+    // A name that is not text is reported as a finding.
+    ring: typeof name === 'string' ? name : 'invalid',
     role,
     findings,
     wrote,

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Failure } from '../failure.ts';
+import { UsageError } from '../usage-error.ts';
 
 /** Answers the probes of an orchestrator: `/livez`, and `/readyz` with the result of `health`. */
 export class HealthServer {
@@ -20,7 +21,7 @@ export class HealthServer {
     });
   }
 
-  /** @returns the address. @throws {Failure} if it cannot listen. */
+  /** @returns the address. @throws {Failure} if it cannot listen. @throws {UsageError} without a host. */
   listen(host: string, port: number): Promise<string> {
     return listening(this.#server, host, port);
   }
@@ -32,8 +33,10 @@ export class HealthServer {
   }
 }
 
-/** Makes the server listen. @returns the address. @throws {Failure} if it cannot. */
+/** Makes the server listen. @returns the address. @throws {Failure} if it cannot. @throws {UsageError} without a host. */
 export async function listening(server: Server, host: string, port: number): Promise<string> {
+  // Node.js would listen on every address of the machine.
+  if (host === '') throw new UsageError('--host "" is not an address: name one, such as 127.0.0.1 or 0.0.0.0');
   try {
     server.listen(port, host);
     await once(server, 'listening');

@@ -3,7 +3,7 @@ import { HealthServer } from '../health/health-server.ts';
 import { keyName } from '../ring/key-name.ts';
 import { attempt, open, openForServer } from '../ring/open.ts';
 import { statusOf } from '../ring/status.ts';
-import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { nowOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { waits } from '../terminal/until-stopped.ts';
 import { UsageError } from '../usage-error.ts';
 import type { KeeperEvent, Report } from './events.ts';
@@ -106,7 +106,7 @@ function startedEvent(codec: KmsCodec, config: SealringConfig): KeeperEvent {
 async function doWhatIsDue(codec: KmsCodec, config: SealringConfig, stop: AbortSignal): Promise<void> {
   await attempt('reading the ring', () => codec.refresh());
   const { nextRotation } = await statusOf(codec, config);
-  const nowMs = config.clock?.wallMs() ?? Date.now();
+  const nowMs = nowOf(config);
   stop.throwIfAborted();
   if (nextRotation !== undefined && nextRotation.getTime() <= nowMs) await attempt('rotating', () => codec.rotate());
   const end = AbortSignal.any([stop, AbortSignal.timeout(SETTLE_MS)]);

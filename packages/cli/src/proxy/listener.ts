@@ -46,6 +46,8 @@ export class Listener {
     this.#options = options;
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
+    // An upload may take any time, as long as the client does not pause for `stalledMs`.
+    this.#server.requestTimeout = 0;
     // The number of headers is not limited, only their size. With a limit, Node.js 20 leaves out headers after the first
     // thousand, and one of those may be the second value of a header that must have only one.
     this.#server.maxHeadersCount = 0;
@@ -89,9 +91,10 @@ export class Listener {
     const request = this.#refusal(incoming) ?? requestOf(incoming, this.#options.origin, signal);
     if (request instanceof Response) return request;
     try {
-      const { headers, socket } = incoming;
+      const { headers, socket, url: target = '' } = incoming;
       const hop = { address: socket.remoteAddress, host: headers.host };
-      return await this.#options.handler(request, { signal, hasLength: request.headers.has('content-length'), hop });
+      const hasLength = request.headers.has('content-length');
+      return await this.#options.handler(request, { signal, target, hasLength, hop });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       this.#options.onFailure(error.message);

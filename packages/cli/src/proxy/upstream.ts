@@ -13,7 +13,7 @@ const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
 /** Time limits for the upstream server, in milliseconds. */
 export interface UpstreamTimeouts {
-  /** The longest wait until its answer begins. */
+  /** The longest wait from the end of the request until its answer begins. */
   readonly responseMs: number;
   /** The longest wait between two parts of its answer. */
   readonly idleMs: number;
@@ -23,6 +23,8 @@ export interface UpstreamTimeouts {
 export interface Exchange {
   /** Aborted when the client has disconnected. */
   readonly signal: AbortSignal;
+  /** Path and query as they were sent: in a URL, they would be changed, such as `/a/%2e%2e/b` to `/b`. */
+  readonly target: string;
   /** Whether the client sent `Content-Length`. */
   readonly hasLength: boolean;
   readonly hop: Hop;
@@ -58,10 +60,11 @@ export class Upstream {
    * @throws {UpstreamFailure} here, or later while the body of the response is read.
    * @throws the signal's reason when the client has disconnected.
    */
-  async fetch(request: Request, { signal, hasLength, hop }: Exchange): Promise<Response> {
+  async fetch(request: Request, exchange: Exchange): Promise<Response> {
+    const { signal } = exchange;
     signal.throwIfAborted();
-    const body = await bodyOf(request, hasLength);
-    const outgoing = this.#open(request, body, hop);
+    const body = await bodyOf(request, exchange.hasLength);
+    const outgoing = this.#open(request, body, exchange);
     const onAbort = (): void => void outgoing.destroy();
     signal.addEventListener('abort', onAbort, { once: true });
     outgoing.once('close', () => signal.removeEventListener('abort', onAbort));
@@ -78,8 +81,7 @@ export class Upstream {
     this.#agent.destroy();
   }
 
-  #open(request: Request, body: Body, hop: Hop): ClientRequest {
-    const { pathname, search } = new URL(request.url);
+  #open(request: Request, body: Body, { target: path, hop }: Exchange): ClientRequest {
     // The proxy adds its headers only here, so that no state is bound to a user that the proxy itself has named.
     const all = new Headers(request.headers);
     addForwarded(all, hop);
@@ -87,7 +89,7 @@ export class Upstream {
     if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength);
     const open = this.#origin.protocol === 'https:' ? requestHttps : requestHttp;
     const { method } = request;
-    return open(this.#origin, { method, path: `${pathname}${search}`, headers, agent: this.#agent });
+    return open(this.#origin, { method, path, headers, agent: this.#agent });
   }
 
   /** Sends the body, and waits for the head of the answer. */
@@ -96,18 +98,58 @@ export class Upstream {
     // A server that switches protocols, with status 101, ends the request without an answer and without an error.
     const ended = once(outgoing, 'close').then(() => Promise.reject(new UpstreamFailure('status')));
     const answered = Promise.race([once(outgoing, 'response') as Promise<[IncomingMessage]>, ended]);
-    const timer = setTimeout(() => outgoing.destroy(new UpstreamFailure('timeout')), responseMs);
+    const limit = new TimeLimit(responseMs, () => outgoing.destroy(new UpstreamFailure('timeout')));
     try {
       if (body instanceof Uint8Array || body === null) outgoing.end(body ?? undefined);
-      // A failure on either side ends the request; the answer then fails.
-      else pipeline(Readable.fromWeb(body), outgoing).catch(() => outgoing.destroy());
+      else upload(body, outgoing, limit);
       const [answer] = await answered;
       outgoing.setTimeout(idleMs, () => answer.destroy(new UpstreamFailure('timeout')));
       return answer;
     } finally {
-      clearTimeout(timer);
+      limit.end();
     }
   }
+}
+
+/** A limit for the time in which the upstream server has to act. */
+class TimeLimit {
+  readonly #ms: number;
+  readonly #exceeded: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #hasEnded = false;
+
+  constructor(ms: number, exceeded: () => void) {
+    this.#ms = ms;
+    this.#exceeded = exceeded;
+    this.restart();
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+  }
+
+  restart(): void {
+    this.pause();
+    if (!this.#hasEnded) this.#timer = setTimeout(this.#exceeded, this.#ms);
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.pause();
+  }
+}
+
+/** Sends a body. This may take any time: the listener disconnects a client that pauses for too long. */
+function upload(body: NodeReadableStream<Uint8Array>, outgoing: ClientRequest, limit: TimeLimit): void {
+  outgoing.once('socket', (socket) => {
+    if (socket.connecting) socket.once('connect', () => limit.pause());
+    else limit.pause();
+  });
+  pipeline(Readable.fromWeb(body), outgoing).then(
+    () => limit.restart(),
+    // A failure on either side ends the request; the answer then fails.
+    () => outgoing.destroy(),
+  );
 }
 
 type Body = Uint8Array | NodeReadableStream<Uint8Array> | null;

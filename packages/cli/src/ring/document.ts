@@ -24,6 +24,31 @@ export function unexpiredKeysOf({ entries }: Pick<RingDocument, 'entries'>, nowM
 }
 
 /**
+ * Whether every key of the document has expired or is listed as revoked. A document without any key belongs to a member
+ * that is creating the ring.
+ */
+export function isEnded(document: Pick<RingDocument, 'entries'>, nowMs: number): boolean {
+  return document.entries.length > 0 && unexpiredKeysOf(document, nowMs).every(({ revoked }) => revoked !== undefined);
+}
+
+/**
+ * The keys in use that a codec does not use: it cannot unwrap them, or no key of the ring vouches for them. Keys from
+ * before `acceptKeysCreatedAfter` are left out on purpose.
+ */
+export function unusedKeysOf(
+  document: Pick<RingDocument, 'entries'>,
+  keys: readonly { readonly id: string; readonly state: string; readonly held: boolean }[],
+  nowMs: number,
+  acceptKeysCreatedAfter: Date = new Date(0),
+): readonly RingEntry[] {
+  const known = new Set(keys.filter(({ held, state }) => held || state === 'revoked').map(({ id }) => id));
+  return unexpiredKeysOf(document, nowMs).filter(
+    ({ id, created, revoked }) =>
+      revoked === undefined && !known.has(id) && created >= acceptKeysCreatedAfter.getTime(),
+  );
+}
+
+/**
  * Ids of the keys that the document lists as revoked without a valid certificate, so that a codec ignores their
  * revocation.
  */

@@ -39,7 +39,9 @@ const MAX_PROBLEMS = 16;
 export function checkMemberUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--member "${text}" must be an http:// or https:// address`);
+    // Text with @ can contain a password, with or without a protocol.
+    const shown = text.includes('@') ? '' : ` "${text}"`;
+    throw new UsageError(`--member${shown} must be an http:// or https:// address`);
   }
   // The address is not repeated: it contains a secret.
   if (url.username !== '' || url.password !== '') {

@@ -1,9 +1,10 @@
-import { createKmsCodec, type KmsCodec, type KmsCodecOptions, type RingStore } from '@sealring/core';
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions, type RingStore, type StoredRing } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn } from '../foreign-error.ts';
-import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
+import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn, storeFailureOf } from '../foreign-error.ts';
+import { codecOptionsOf, nowOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { UsageError } from '../usage-error.ts';
+import { isEnded, readDocument } from './document.ts';
 import { policyOf } from './policy.ts';
 
 /**
@@ -15,8 +16,24 @@ export async function open(
   config: SealringConfig,
   more: Pick<KmsCodecOptions, 'role' | 'create' | 'signal'>,
 ): Promise<KmsCodec> {
-  return openWith('reading the ring and unwrapping its keys', { ...codecOptionsOf(config), ...more });
+  return openWith(READING, { ...codecOptionsOf(config), ...more });
 }
+
+/**
+ * Starts a member that creates a key at once if the ring has no live key. `mustExist`: not if the store has no ring.
+ *
+ * @throws {Failure | UsageError} as {@link open}.
+ */
+export async function openToCreate(
+  config: SealringConfig,
+  { mustExist }: { readonly mustExist: boolean },
+): Promise<KmsCodec> {
+  // The policy's wait is for servers, which start without an operator.
+  const { createAfterSeconds: _, ...policy } = config.policy ?? {};
+  return openWith(READING, { ...codecOptionsOf(config), policy, role: 'member', create: 'now' }, mustExist);
+}
+
+const READING = 'reading the ring and unwrapping its keys';
 
 /**
  * Starts the codec of a server, which may wait for another process to create the ring.
@@ -39,24 +56,40 @@ export async function openForServer(config: SealringConfig, signal: AbortSignal)
 const MAX_START_SECONDS = 30;
 
 /** Starts a codec with any options. `what` names the operation, for progress and for errors. */
-export async function openWith(what: string, options: KmsCodecOptions): Promise<KmsCodec> {
+export async function openWith(
+  what: string,
+  options: KmsCodecOptions,
+  mustExist: boolean = options.create === 'never',
+): Promise<KmsCodec> {
   const rejection = await rejectionOfOptions(options);
   if (rejection !== undefined) throw new UsageError(rejection);
   return attempt(what, async () => {
     const absent = new AbortController();
-    // Otherwise, the codec would wait until another process has created the ring.
-    const ring =
-      options.create === 'never'
-        ? noting(options.ring, () => absent.abort(new Failure('ring-absent', ABSENT)))
-        : options.ring;
+    let document: string | undefined;
+    const note = (stored: StoredRing | undefined): void => {
+      document = stored?.document;
+      // Otherwise, the codec would wait until another process has created the ring.
+      if (stored === undefined) absent.abort(new Failure('ring-absent', ABSENT));
+    };
     const { signal = absent.signal } = options;
-    return createKmsCodec({
-      ...options,
-      ring,
-      policy: withShortStart(options),
-      signal: AbortSignal.any([signal, absent.signal]),
-    });
+    try {
+      return await createKmsCodec({
+        ...options,
+        ring: mustExist ? noting(options.ring, note) : options.ring,
+        policy: withShortStart(options),
+        signal: AbortSignal.any([signal, absent.signal]),
+      });
+    } catch (error) {
+      const hasEnded = storeFailureOf(error)?.kind === 'corrupt' && isEndedRing(document, options);
+      throw hasEnded ? new Failure('no-sealing-key', ENDED) : error;
+    }
   });
+}
+
+/** Whether a document is a ring of this name whose keys have all expired or are revoked. */
+function isEndedRing(text: string | undefined, options: KmsCodecOptions): boolean {
+  const document = text === undefined ? undefined : readDocument(text);
+  return document?.ring === ringNameOf(options) && isEnded(document, nowOf(options));
 }
 
 function withShortStart({ policy, ring }: KmsCodecOptions): NonNullable<KmsCodecOptions['policy']> {
@@ -88,15 +121,15 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
   }
 }
 
-/** The same store; calls `onAbsent` when there is no ring in it. */
-function noting(store: RingStore, onAbsent: () => void): RingStore {
+/** The same store; calls `note` with the answer of every read. */
+function noting(store: RingStore, note: (stored: StoredRing | undefined) => void): RingStore {
   const { kind, location } = store;
   return {
     kind,
     ...(location !== undefined && { location }),
     async read(options) {
       const stored = await store.read(options);
-      if (stored === undefined) onAbsent();
+      note(stored);
       return stored;
     },
     write: (document, options) => store.write(document, options),
@@ -109,3 +142,7 @@ function noting(store: RingStore, onAbsent: () => void): RingStore {
 const ABSENT =
   'the store has no ring. If servers that had one are running, wait: a member writes it again within ' +
   'refreshEverySeconds. If there has never been a ring, create one with "sealring init"';
+
+const ENDED =
+  'the ring has no live key: each has expired or was revoked. A running member publishes a new key within minutes. If none ' +
+  'is running, publish one with "sealring rotate"';

@@ -3,7 +3,10 @@ import { longTime } from '../terminal/long-time.ts';
 import { keyName } from './key-name.ts';
 
 /** The keys of a ring that were not there before. */
-export function publishedKeys(before: readonly KeyHealth[], after: readonly KeyHealth[]): readonly KeyHealth[] {
+export function publishedKeys(
+  before: readonly { readonly id: string }[],
+  after: readonly KeyHealth[],
+): readonly KeyHealth[] {
   const known = new Set(before.map(({ id }) => id));
   return after.filter(({ id, state }) => !known.has(id) && state !== 'revoked');
 }

@@ -2,9 +2,9 @@ import type { CodecHealth, KmsCodec, RingProblem, StoredRing } from '@sealring/c
 import { MAX_KEYS_TO_ROTATE, MAX_RING_KEYS, type RingDocument } from '@sealring/core/ring';
 import { keyFingerprint, type RingKey } from '@sealring/dashboard';
 import { lineOf } from '../foreign-error.ts';
-import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { nowOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { visibleLine } from '../terminal/visible.ts';
-import { parsedDocument, unverifiedRevocationsOf } from './document.ts';
+import { parsedDocument, unusedKeysOf, unverifiedRevocationsOf } from './document.ts';
 import { keyName, withKeyNames } from './key-name.ts';
 import { isLive } from './key-state.ts';
 import { policyOf } from './policy.ts';
@@ -60,14 +60,15 @@ export async function statusOf(
   for (const { id, revoked } of stored?.entries ?? []) {
     if (revoked !== undefined) revocations.set(id, new Date(revoked.at));
   }
-  const { unverified, health, failure } = await verifiedHealth(stored, codec, config);
+  const { unverified, unused, health, failure } = await verifiedHealth(stored, codec, config);
   const times = policyOf(config);
   const live = health.keys.filter(isLive);
   const newest = live.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
   const rotation = newest && rotationOf(millisecondsOf(newest), times, nowOf(config));
   const sealing = health.keys.find(({ state }) => state === 'active')?.id;
   const problems: readonly StatusProblem[] = [
-    ...problemsOf(health, stored),
+    ...problemsOf(health, stored).filter(({ kind }) => unused.length === 0 || kind !== 'unreadable-key'),
+    ...(unused.length === 0 ? [] : [unreadableKeys(unused.map(keyName), failure)]),
     ...(rotation === undefined || rotation.state === 'due-later'
       ? []
       : [{ kind: 'rotation-overdue', detail: rotation.detail, remedy: ROTATION_REMEDY }]),
@@ -93,10 +94,6 @@ export async function statusOf(
     storedKeys: stored?.entries.length,
     unverifiedRevocations: read.document === undefined ? undefined : unverified.map(keyName),
   };
-}
-
-function nowOf({ clock }: SealringConfig): number {
-  return clock?.wallMs() ?? Date.now();
 }
 
 function millisecondsOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['keys'][number]) {
@@ -126,28 +123,41 @@ async function storedDocument(config: SealringConfig): Promise<StoredDocument> {
   return 'refusal' in document ? { failure: document.refusal } : { document };
 }
 
+/** The health of a codec, with the ids of the keys that the stored document does not agree on. */
+interface VerifiedHealth {
+  readonly health: CodecHealth;
+  /** Keys whose revocation the codec could not verify. */
+  readonly unverified: readonly string[];
+  /** Keys in use that the codec does not use. */
+  readonly unused: readonly string[];
+  /** Why the codec could not read the ring again. */
+  readonly failure?: string;
+}
+
 /**
- * The health of the codec, and the revocations that it could not verify. The stored document may be newer than the ring
- * that the codec has read, so the codec reads the ring again before a revocation is reported as unverified. `failure`
- * is the reason why that read failed.
+ * Compares the codec with the stored document, which may be newer than the ring that the codec has read. So the codec
+ * reads the ring again before a difference is reported.
  */
 async function verifiedHealth(
   stored: RingDocument | undefined,
   codec: KmsCodec,
   config: SealringConfig,
-): Promise<{ readonly unverified: readonly string[]; readonly health: CodecHealth; readonly failure?: string }> {
-  const unverifiedIn = (health: CodecHealth): readonly string[] =>
-    stored === undefined ? [] : unverifiedRevocationsOf(stored, health.keys, nowOf(config));
-  const health = codec.health();
-  if (unverifiedIn(health).length === 0) return { unverified: [], health };
+): Promise<VerifiedHealth> {
+  const compared = (health: CodecHealth): VerifiedHealth => {
+    if (stored === undefined) return { health, unverified: [], unused: [] };
+    const unused = unusedKeysOf(stored, health.keys, nowOf(config), config.acceptKeysCreatedAfter);
+    const unverified = unverifiedRevocationsOf(stored, health.keys, nowOf(config));
+    return { health, unverified, unused: unused.map(({ id }) => id) };
+  };
+  const first = compared(codec.health());
+  if (first.unverified.length === 0 && first.unused.length === 0) return first;
   let failure: { readonly failure?: string } = {};
   try {
     await codec.refresh();
   } catch (error) {
     failure = { failure: lineOf(error) };
   }
-  const again = codec.health();
-  return { unverified: unverifiedIn(again), health: again, ...failure };
+  return { ...compared(codec.health()), ...failure };
 }
 
 /** The problems that the codec reports, and the problem of a ring that is nearly full. */
@@ -188,6 +198,21 @@ export function unverifiedRevocation(name: string): StatusProblem {
     kind: 'unverified-revocation',
     detail: `the document lists key ${name} as revoked without a valid certificate: servers still use the key`,
     remedy: 'Find out who wrote it: they can write to the store. To revoke the key, run: sealring revoke.',
+  };
+}
+
+/** Keys in use that this process does not use. `failure` is the reason why it could not read the ring again. */
+function unreadableKeys(names: readonly string[], failure: string | undefined): StatusProblem {
+  const why =
+    failure === undefined
+      ? 'it cannot unwrap them, or no key of the ring vouches for them'
+      : `the ring could not be read again: ${visibleLine(failure)}`;
+  return {
+    kind: 'unreadable-key',
+    detail: `this configuration cannot use ${names.length} of the stored keys (${names.join(', ')}): ${why}`,
+    remedy:
+      'Configure the same key wrappers as the servers. If they are the same, someone wrote forged keys to the store: see ' +
+      'the guide on incidents.',
   };
 }
 

@@ -64,13 +64,21 @@ function checkFile(path: string, named: string): void {
   if (!['.js', '.mjs', '.ts', '.mts'].includes(extension)) {
     throw new UsageError(`${named} must end in .js, .mjs, .ts or .mts`);
   }
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) throw new UsageError(`${named} does not exist`);
+  if (!isFile(path, named)) throw new UsageError(`${named} does not exist`);
   // False if Node does not strip types; absent before Node 22.10.
   const { typescript } = process.features as { readonly typescript?: unknown };
   if (extension.endsWith('ts') && (typescript === undefined || typescript === false)) {
     throw new UsageError(
       `${named} is TypeScript, which requires Node 22.18, 23.6 or later; this is ${process.version}. Write it as .mjs`,
     );
+  }
+}
+
+function isFile(path: string, named: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  } catch (error) {
+    throw new UsageError(`${named} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
   }
 }
 

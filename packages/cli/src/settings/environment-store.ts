@@ -97,7 +97,10 @@ const KINDS: Readonly<Record<string, StoreKind>> = {
   },
   file: {
     url: 'file:///PATH',
-    variablesIn: (url) => ({ SEALRING_RING_FILE: fileURLToPath(url) }),
+    variablesIn: (url) => {
+      if (url.host !== '') throw new UsageError(`${STORE_VARIABLE} must be file:///PATH, with three slashes`);
+      return { SEALRING_RING_FILE: fileURLToPath(url) };
+    },
     make: async (environment) => fileRing(required(environment, 'SEALRING_RING_FILE')),
   },
 };
@@ -123,16 +126,26 @@ export async function storeIn(environment: Environment): Promise<RingStore> {
   const kind = url === undefined ? undefined : KINDS[SCHEMES[url.protocol] ?? ''];
   if (url === undefined || kind === undefined) {
     const urls = Object.values(KINDS).map((one) => one.url);
-    // Text with :// can be a URL that contains a password.
-    const shown = text.includes('://') ? 'another URL' : `"${text.slice(0, 40)}"`;
+    // Text with :// or @ can contain a password.
+    const shown = text.includes('://') ? 'another URL' : text.includes('@') ? 'other text' : `"${text.slice(0, 40)}"`;
     throw new UsageError(
       `${STORE_VARIABLE} must be ${Object.keys(KINDS).join(', ')}, or a URL: ${urls.join(', ')}; got ${shown}. ` +
         'Any other store needs a sealring.config.mjs',
     );
   }
-  const variables = kind.variablesIn(url);
+  const variables = variablesOf(kind, url);
   if (Object.values(variables).includes('')) throw new UsageError(`${STORE_VARIABLE} must be ${kind.url}`);
   return kind.make({ ...environment, ...variables });
+}
+
+/** The variables that a URL replaces. The decoders of Node.js throw for a URL that they cannot decode. */
+function variablesOf(kind: StoreKind, url: URL): Environment {
+  try {
+    return kind.variablesIn(url);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${STORE_VARIABLE} must be ${kind.url}, with valid percent-encoding`);
+  }
 }
 
 async function made(name: string, factory: string, options: object): Promise<RingStore> {

@@ -6,13 +6,13 @@ import type { Settings } from './settings.ts';
 
 /**
  * Loads the configuration: the file of `--config`, else a configuration file in the working directory, else the
- * environment.
+ * environment. `option` is the option that names the file.
  *
  * @throws {UsageError} for a missing or invalid configuration. @throws {ConfigFailure} if the KMS or the store fails.
  */
-export function loadSettings(file: string | undefined): Promise<Settings> {
+export function loadSettings(file: string | undefined, option = '--config'): Promise<Settings> {
   return withProgress('loading the configuration', async () => {
-    if (file !== undefined) return loadConfigFile(file, `--config "${file}"`);
+    if (file !== undefined) return loadConfigFile(file, `${option} "${file}"`);
     const found = findConfigFile();
     if (found !== undefined) return loadConfigFile(found, found);
     if (isInEnvironment(process.env)) return loadEnvironment(process.env);

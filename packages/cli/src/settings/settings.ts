@@ -52,8 +52,13 @@ export function keyWrappersOf({ keyWrapper }: SealringConfig): readonly KeyWrapp
 }
 
 /** The name of the ring, with the default of core. */
-export function ringNameOf({ ringName }: SealringConfig): string {
+export function ringNameOf({ ringName }: Pick<SealringConfig, 'ringName'>): string {
   return ringName ?? 'default';
+}
+
+/** The time by the clock of a configuration, in milliseconds since the epoch. */
+export function nowOf({ clock }: Pick<SealringConfig, 'clock'>): number {
+  return clock?.wallMs() ?? Date.now();
 }
 
 /** Closes the stores and the key wrappers, even if closing one of them fails. */

@@ -5,12 +5,17 @@ import { Help } from 'commander';
 /** The narrowest and the widest text: longer lines are hard to read. */
 const MIN_WIDTH = 40;
 const MAX_WIDTH = 120;
-/** The width for a pipe or a file, which has none. */
+/** The width of a stream whose width is unknown. */
 const DEFAULT_WIDTH = 80;
 
 /** The width of standard output, in columns. */
 export function pageWidth(): number {
-  return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, process.stdout.columns ?? DEFAULT_WIDTH));
+  return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, columnsOf(process.stdout)));
+}
+
+/** The width of a stream, in columns. A terminal of unknown width reports 0; a pipe or a file has none. */
+export function columnsOf({ columns = 0 }: { readonly columns?: number }): number {
+  return columns > 0 ? columns : DEFAULT_WIDTH;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { clearLine, cursorTo } from 'node:readline';
+import { columnsOf } from './page.ts';
 import { visibleLine } from './visible.ts';
 
 /** The time before progress is printed, in milliseconds: more than the 2 000 after which a start emits its notice. */
@@ -25,7 +26,7 @@ export class ProgressLine {
     }
     this.clear();
     // A line that wraps cannot be redrawn in place.
-    this.#stream.write(text.slice(0, Math.max(1, this.#stream.columns - 1)));
+    this.#stream.write(text.slice(0, Math.max(1, columnsOf(this.#stream) - 1)));
     this.#isDrawn = true;
   }
 

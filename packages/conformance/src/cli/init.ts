@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { constants, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
@@ -82,15 +82,22 @@ export function addInitCommand(program: Command): void {
     });
 }
 
+/** @throws {UsageError} if a file exists, or cannot be written. */
 function write(folder: string, source: string, { files, areModules, toFill, commands }: Template): void {
+  if (folder === '') throw new UsageError('"" is not the name of a folder');
   const taken = files.find((file) => existsSync(join(folder, file)));
   if (taken !== undefined) throw new UsageError(`${join(folder, taken)} already exists; nothing was written`);
-  mkdirSync(folder, { recursive: true });
-  for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file));
   const manifest = join(folder, 'package.json');
   // `npm init` writes "type": "commonjs" to the package.json of the parent folder.
   const needsManifest = areModules && !existsSync(manifest);
-  if (needsManifest) writeFileSync(manifest, '{ "private": true, "type": "module" }\n');
+  try {
+    mkdirSync(folder, { recursive: true });
+    // The flag does not follow a link that someone has put there.
+    for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file), constants.COPYFILE_EXCL);
+    if (needsManifest) writeFileSync(manifest, '{ "private": true, "type": "module" }\n', { flag: 'wx' });
+  } catch (error) {
+    throw new UsageError(`cannot write to "${folder}" (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+  }
   const lines = [
     ...[...files, ...(needsManifest ? ['package.json'] : [])].map((file) => `wrote ${join(folder, file)}`),
     '',

@@ -1,7 +1,7 @@
 import type { ExecCodecOptions } from '../exec/codec-target.ts';
 import type { ConformanceResult, SuiteName } from '../requirement.ts';
 
-/** Exit codes. A run that a signal ended exits with 128 plus the signal's number, as in shells. */
+/** Exit codes. A run that a signal ended exits with code 128 plus the signal's number, as in shells. */
 export const EXIT_CODE = { passed: 0, failed: 1, usage: 2, SIGINT: 130, SIGTERM: 143 } as const;
 
 export type ExitCode = (typeof EXIT_CODE)[keyof typeof EXIT_CODE];

@@ -52,6 +52,7 @@ export interface Outputs {
 export function checkOutputs(outputs: Outputs): void {
   const seen = new Map<string, string>();
   for (const [option, path] of filesOf(outputs)) {
+    if (path === '' || /[/\\]$/.test(path)) throw new UsageError(`${option} "${path}" is not the name of a file`);
     const file = resolve(path);
     const other = seen.get(file);
     if (other !== undefined) throw new UsageError(`${other} and ${option} name the same file "${path}"`);

@@ -97,7 +97,7 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
   checkOutputs(options);
 
   const seed = options.seed ?? Math.floor(Math.random() * LARGEST_SEED);
-  const timeoutMs = timeout === undefined ? SUITES[suite].timeoutMs : timeout * 1_000;
+  const timeoutMs = timeout === undefined ? SUITES[suite].timeoutMs : Math.round(timeout * 1_000);
   const trialOptions = { seed, timeoutMs, rounds, writers };
   const interruption = catchSignals(() => void trials.kill());
   const trials = new Trials(suite, source, trialOptions, interruption.signal);
@@ -136,7 +136,9 @@ function wantedOf(suite: SuiteName, only: readonly string[] | undefined): readon
   const { requirements } = SUITES[suite];
   const unknown = only?.find((id) => requirements.every((requirement) => requirement.id !== id));
   if (unknown !== undefined) {
-    throw new UsageError(`--only "${unknown}" is not a requirement of the ${suite} suite: see list ${suite}`);
+    throw new UsageError(
+      `--only "${unknown}" is not a requirement of the ${suite} suite: run "sealring-conformance list ${suite}"`,
+    );
   }
   return requirements.filter(({ id }) => only === undefined || only.includes(id));
 }

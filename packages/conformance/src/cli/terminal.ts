@@ -15,8 +15,9 @@ export type Paint = (format: Parameters<typeof styleText>[0], text: string) => s
 
 /** Returns a function that colours text on a terminal or with FORCE_COLOR, but never with NO_COLOR. */
 export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean): Paint {
-  const isShown = stream.isTTY === true || process.env['FORCE_COLOR'] !== undefined;
-  // This reads FORCE_COLOR, NO_COLOR and TERM, which styleText itself reads only in Node 22.13 and later.
+  const { FORCE_COLOR: forced, NO_COLOR: refused = '' } = process.env;
+  const isShown = (stream.isTTY === true || forced !== undefined) && refused === '';
+  // hasColors reads FORCE_COLOR and TERM; styleText itself does so only from Node 22.13. Both prefer FORCE_COLOR to NO_COLOR.
   const isColoured = isWanted && isShown && WriteStream.prototype.hasColors();
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }
@@ -66,7 +67,9 @@ export class Progress {
   #tell(): void {
     const line = `${this.#text} (${Math.round((performance.now() - this.#began) / 1_000)} s)`;
     // A line that wraps cannot be rewritten.
-    const shown = `\r${line.slice(0, (this.#stream.columns ?? 80) - 1)}\u001b[K`;
+    const { columns = 0 } = this.#stream;
+    // A terminal of unknown width reports 0.
+    const shown = `\r${line.slice(0, (columns > 0 ? columns : 80) - 1)}\u001b[K`;
     this.#stream.write(this.#isTerminal ? shown : `${line}\n`);
   }
 }

@@ -67,7 +67,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
     yield [token.replace('_', '/'), 'with its first _ as /'];
     // Decoders skip many of these, and a proxy may have changed others.
     const [at, mark] = [token.length >> 1, /[-_.~:$]/g];
-    for (const char of OTHER_CHARACTERS) yield [replaced(token, at, char + token[at]), `with ${char} in its middle`];
+    for (const char of OTHER_CHARACTERS) yield [replaced(token, at, char + token[at]), `with ${char} in the middle`];
     for (const { index } of token.matchAll(mark)) {
       for (const char of SEPARATORS) yield [replaced(token, index, char), `with "${char}" for character ${index}`];
     }

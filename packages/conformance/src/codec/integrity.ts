@@ -166,7 +166,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     }
     for (const more of ['-', '_', '.', 'A', '0']) {
       const at = token.length >> 1;
-      yield [token.slice(0, at) + more + token.slice(at), `with ${tokenText(more)} in its middle`];
+      yield [token.slice(0, at) + more + token.slice(at), `with ${tokenText(more)} in the middle`];
     }
     for (const { parts, separator } of divisions(token)) {
       for (const i of [...parts.keys(), parts.length]) {

@@ -41,10 +41,10 @@ function damaged(token: string): readonly (readonly [string, string])[] {
     [`${token}A`, 'a token with an extra character'],
     [`${token}=`, 'a token with padding'],
     [`${token}\n`, 'a token with a newline'],
-    [swapped(0), 'a token with another first character'],
-    [swapped(4), 'a token with another fifth character'],
-    [swapped(middle), 'a token with another character in the middle'],
-    [swapped(token.length - 2), 'a token with another character near its end'],
+    [swapped(0), 'a token with a different first character'],
+    [swapped(4), 'a token with a different fifth character'],
+    [swapped(middle), 'a token with a different character in the middle'],
+    [swapped(token.length - 2), 'a token with a different character near the end'],
     ['A'.repeat(token.length), 'a token with every character replaced by A'],
   ];
 }

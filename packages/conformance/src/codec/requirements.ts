@@ -50,7 +50,10 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-CANONICAL-CASE': must('A token with changed letter case is refused.', RFC4648),
   'CODEC-CANONICAL-UNICODE': must('A token with look-alike Unicode characters is refused.', RFC4648),
   'CODEC-CANONICAL-PERCENT': must('A token with percent-encoding or other escapes is refused.', RFC4648),
-  'CODEC-GARBAGE': must('Text that is not a token is refused: empty, short, long, or an object member name.', SPEC),
+  'CODEC-GARBAGE': must(
+    'Text that is not a token is refused: empty, short, long, or the name of an object property.',
+    SPEC,
+  ),
   'CODEC-HUGE': must('Text of ten megabytes is refused in bounded time.', SPEC),
   'CODEC-HUGE-QUICK': should('Text of ten megabytes is refused within two seconds.', KIT),
   'CODEC-NOT-TEXT': must('unseal throws for a value that is not a string.'),

@@ -163,12 +163,12 @@ const LENGTHS: readonly number[] = [61, 13];
 const PAIRS = 128;
 
 /**
- * With at least this surplus of matches, a place of the tokens depends on the payload alone. Two codecs seal the same
- * two payloads, each in random order. A place that depends on anything else matches the other payload as often as its
- * own. A surplus of 96 matches in 128 pairs has a probability below 2^-61 at each of several thousand places.
+ * With at least this surplus of matches, a position in the tokens depends on the payload alone. Two codecs seal the same
+ * two payloads, each in random order. A position that depends on anything else matches the other payload as often as its
+ * own. A surplus of 96 matches in 128 pairs has a probability below 2^-61 at each of several thousand positions.
  */
 const MOST_AHEAD = 96;
-/** A place that shows the kind of a payload matches its own kind in every pair: by chance, once in 2^72 times. */
+/** A position that shows the kind of a payload matches its own kind in every pair: by chance, once in 2^72 times. */
 const OF_A_KIND = 24;
 
 type Kind = keyof typeof PAYLOAD_OF;
@@ -210,7 +210,10 @@ export const KEYLESS_CHECKS: CodecChecks = {
         return { here: sealBoth(trial, codec, both), there: sealBoth(trial, stranger, both) };
       });
       const telling = tellingPlaces(pairs, ahead);
-      expectThat(telling === 0, `${telling} places of a token depend on its payload alone, not on any key (${words})`);
+      expectThat(
+        telling === 0,
+        `${telling} positions in a token depend on its payload alone, not on any key (${words})`,
+      );
     };
     for (const [i, length] of lengths.entries()) {
       if (i > 0 && performance.now() > until) break;

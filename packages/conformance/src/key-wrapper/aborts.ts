@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import type { KeyWrapper } from '@sealring/core';
+import type { KeyWrapper, WrapOptions } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { THROUGH_PIPE } from '../run.ts';
 import { describeThrown } from '../thrown.ts';
@@ -39,7 +39,9 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
       for (const call of trial.calls(asked, made)) {
         for (const [i, turns] of TURNS.entries()) {
           const what = `${call.name}, aborted in progress${where}`;
-          await expectAborted(trial, call, what, { turns, reason: reasons[i] });
+          // A key wrapper may build different options for its service if the caller wants the date.
+          const onServiceDate = i % 2 === 0 ? undefined : () => undefined;
+          await expectAborted(trial, call, what, { turns, reason: reasons[i], onServiceDate });
         }
         const beside = `${call.name}, aborted alongside other calls${where}`;
         await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined, others: MANY });
@@ -96,17 +98,24 @@ async function reasonsOf(
   return [undefined, 'error' in own ? own.error : undefined, 'text', null, late, new Error('the caller’s own error')];
 }
 
+/** When and how a call is aborted. */
+interface Abort {
+  readonly turns: number;
+  readonly reason: unknown;
+  readonly onServiceDate?: WrapOptions['onServiceDate'];
+}
+
 /** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it ended first. */
 async function expectAborted(
   trial: KeyWrapperTrial,
   call: Call,
   what: string,
-  { turns, reason }: { readonly turns: number; readonly reason: unknown },
+  { turns, reason, onServiceDate }: Abort,
 ): Promise<void> {
   const isPipe = THROUGH_PIPE in trial.target;
   // A program may have answered before it reads the abort, so the call is tried several times.
   for (let tries = isPipe ? 5 : 1; tries > 0; tries--) {
-    const outcome = await promptly(abortedUnderWay(trial, call, turns, reason), what);
+    const outcome = await promptly(abortedUnderWay(trial, call, { turns, reason, onServiceDate }), what);
     if (outcome === undefined) return;
     if ('error' in outcome) {
       expectKind(outcome.error, 'unavailable', what);
@@ -122,13 +131,12 @@ async function expectAborted(
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
   { name, start }: Call,
-  turns: number,
-  reason: unknown,
+  { turns, reason, onServiceDate }: Abort,
 ): Promise<(Outcome & { readonly afterMs: number }) | undefined> {
   const controller = new AbortController();
   let hasEnded = false;
   const call = trial
-    .settle(() => start(controller.signal), name)
+    .settle(() => start(controller.signal, onServiceDate), name)
     .finally(() => {
       hasEnded = true;
     });

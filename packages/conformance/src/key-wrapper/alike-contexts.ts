@@ -76,7 +76,7 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],
   ['with a backslash that is doubled', { e3: '\\' }, { e3: '\\\\' }],
   ['with the text null instead of an empty value', { e4: '' }, { e4: 'null' }],
-  ['with another line ending', { e5: 'x\ny' }, { e5: 'x\r\ny' }],
+  ['with a different line ending', { e5: 'x\ny' }, { e5: 'x\r\ny' }],
   ['with a zero-width space', { e6: 'x' }, { e6: 'x\u200b' }],
   ['with a no-break space for a space', { e7: 'x y' }, { e7: 'x\u00a0y' }],
   ['with an asterisk for a value', { e8: 'x' }, { e8: '*' }],
@@ -87,11 +87,11 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with a JSON escape for its letter', { f4: 'A' }, { f4: '\\u0041' }],
   ['with a backslash and n for a newline', { f5: '\n' }, { f5: '\\n' }],
   ['with letters whose sum is equal', { f6: 'bb' }, { f6: 'ac' }],
-  ['with letters in another order', { f7: 'ab' }, { f7: 'ba' }],
-  ['with a date in another form', { f9: '2026-01-02T03:04:05Z' }, { f9: '2026-01-02T03:04:05.000Z' }],
+  ['with letters in a different order', { f7: 'ab' }, { f7: 'ba' }],
+  ['with a date in a different form', { f9: '2026-01-02T03:04:05Z' }, { f9: '2026-01-02T03:04:05.000Z' }],
   ['without the control characters of a value', { h1: 'x\u0001\u0008\u001b\u007f' }, { h1: 'x' }],
   ['without a tab in a value', { h2: 'x\ty' }, { h2: 'xy' }],
-  ['with an ampersand that is encoded', { f8: '&' }, { f8: '&amp;' }],
+  ['with an encoded ampersand', { f8: '&' }, { f8: '&amp;' }],
   ...['.:', '._', '-_', '/.', '/-', '/:', ' _', '/\\'].map(
     ([one, other], i): Alike => [
       `with ${JSON.stringify(other)} for ${JSON.stringify(one)}`,
@@ -116,17 +116,21 @@ const LONG = 1_000;
 /** Values and names that an adapter may truncate. */
 export const CUT_CONTEXTS: readonly Alike[] = [
   [
-    'with another character in the middle of 3 000',
+    'with a different character in the middle of 3 000',
     { l7: `${'x'.repeat(1_500)}1${'x'.repeat(1_499)}` },
     { l7: `${'x'.repeat(1_500)}2${'x'.repeat(1_499)}` },
   ],
   ...[LONG - 1, LONG / 2, 300].map((place): Alike => {
     const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
     const name = `at${place}`;
-    const what = `with another character at position ${place + 1} of ${LONG} in a value`;
+    const what = `with a different character at position ${place + 1} of ${LONG} in a value`;
     return [what, { [name]: valueOf('1') }, { [name]: valueOf('2') }];
   }),
-  ['with another last character of a long name', { [`${'n'.repeat(120)}1`]: 'x' }, { [`${'n'.repeat(120)}2`]: 'x' }],
+  [
+    'with a different last character in a long name',
+    { [`${'n'.repeat(120)}1`]: 'x' },
+    { [`${'n'.repeat(120)}2`]: 'x' },
+  ],
   ['with a long value extended by one character', { l5: 'x'.repeat(300) }, { l5: 'x'.repeat(301) }],
   ['with a value shortened by one character', { l6: 'xy' }, { l6: 'x' }],
 ];
@@ -134,7 +138,9 @@ export const CUT_CONTEXTS: readonly Alike[] = [
 const many = (last: string): Context =>
   Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
 
-export const MANY_MEMBERS: readonly Alike[] = [['with another value for the last of 24 members', many('1'), many('2')]];
+export const MANY_MEMBERS: readonly Alike[] = [
+  ['with a different value for the last of 24 members', many('1'), many('2')],
+];
 
 /** A member with a name that every object has, created with JSON since an assignment would set the inherited member. */
 function own(name: string, value: string): Context {
@@ -167,7 +173,7 @@ export const ODD_NAMES: readonly Alike[] = [
   ['with the values of two members exchanged', { s3: 'x', s4: 'y' }, { s3: 'y', s4: 'x' }],
   ['without a member whose name and value are equal', { s5: 's5' }, {}],
   ['without two members that have the same value', { s6: 'x', s7: 'x' }, {}],
-  ['with a numeric name in another form', { 1: 'x' }, { '01': 'x' }],
+  ['with a numeric name in a different form', { 1: 'x' }, { '01': 'x' }],
   ['with a name that writes the same path differently', { 'p.0': 'x' }, { 'p[0]': 'x' }],
   ['without a member whose value is empty', { o1: '' }, {}],
   ['with another value of a name that begins with a dot', { '.o2': 'x' }, { '.o2': 'y' }],

@@ -139,7 +139,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
     for (const one of [made, wrapped]) await trial.expectOpens(keyWrapper, { dataKey, wrapped: one }, after);
     expectThat(
       sameBytes(bytesOf(await answerOf('unwrap'), 'unwrap'), dataKey),
-      `${after}, unwrap returned another data key`,
+      `${after}, unwrap returned a different data key`,
     );
     if (!ends.has('sign')) return;
     const isGood = keyWrapper.verify?.(text(ENTRY), bytesOf(await answerOf('sign'), 'sign')) === true;

@@ -62,7 +62,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
         await expectBound(keyWrapper, { ...made, by: `${made.by}, made under a context ${words},` }, others);
       }
     });
-    return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, WRAPPED_LENGTHS, ODD_NAMES);
+    return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, WRAPPED_LENGTHS, ODD_NAMES, await ownNames(trial));
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
     const keyWrapper = await trial.create();
@@ -94,7 +94,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
       const context = Object.fromEntries(Object.entries(given).toReversed());
       const made = await madeUnder(trial, keyWrapper, given);
       for (const one of made) {
-        const what = `a wrapped key of ${one.by}, under the same context in another order`;
+        const what = `a wrapped key of ${one.by}, under the same context in a different order`;
         await trial.expectOpens(keyWrapper, one, what, { context });
       }
     });
@@ -105,10 +105,20 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
     const context = { ...CONTEXT, 'sealring:purpose': 'another' };
     for (const { wrapped } of await trial.makeEach(keyWrapper)) {
       const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
-      expectThat('value' in outcome, 'supports.context is false, but another context is refused');
+      expectThat('value' in outcome, 'supports.context is false, but a different context is refused');
     }
   },
 };
+
+/** Contexts with the names and values that a key wrapper may add to the context itself. */
+async function ownNames(trial: KeyWrapperTrial): Promise<readonly Alike[]> {
+  const { keyWrapper, wrapped } = await trial.createOpened();
+  const keyIds = [...new Set([keyWrapper.keyId, wrapped.keyId])];
+  return [
+    ['without the name of the provider', { provider: keyWrapper.provider }, {}],
+    ...keyIds.map((keyId): Alike => ['without the name of the KMS key', { keyId }, {}]),
+  ];
+}
 
 /** Expects that a lone surrogate that wrap accepted is not confused with another one, or with U+FFFD. */
 async function expectHalvesApart(
@@ -120,7 +130,7 @@ async function expectHalvesApart(
   for (const other of ['\ud801', '\udc01', '\ufffd', '?', '']) {
     const swapped = Object.entries(half).map((pair) => pair.map((text) => text.replace(/\p{Surrogate}/u, other)));
     const context = { ...CONTEXT, ...Object.fromEntries(swapped) };
-    const what = 'its wrapped key under a context with another character in place of a lone surrogate';
+    const what = 'its wrapped key under a context with a different character in place of a lone surrogate';
     expectFailure(await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context }), what), what);
   }
 }

@@ -131,6 +131,8 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       await rotate();
       expectNew(await trial.makeEach(await trial.create()));
     }
+    const last = await trial.create();
+    await trial.each(before, (one) => trial.expectOpens(last, one, 'a wrapped key from before many rotations'));
   },
   'WRAP-VERSIONS-DECLARED': async (trial) => {
     const declares = (await trial.create()).supports.keyVersions === true;
@@ -138,7 +140,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
     expectThat(isAllowed, 'supports.keyVersions is true, but supports.versions of the target is false');
     const { before, after } = await rotated(trial);
     const names = before[0]?.wrapped.keyId !== after[0]?.wrapped.keyId;
-    const words = names ? 'name another version' : 'name the same version';
+    const words = names ? 'name a different version' : 'name the same version';
     expectThat(names === declares, `supports.keyVersions is ${declares}, but wraps after a rotation ${words}`);
   },
   'WRAP-VERSION-BINDS': async (trial) => {
@@ -175,7 +177,7 @@ async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   const names = new Set([...ends, ...numbers, ...overflowing, keyWrapper.keyId, keyId.slice(0, -1)]);
   names.delete(keyId);
   await trial.each(names, async (name) => {
-    const what = `a wrapped key with another spelling of its version: ${JSON.stringify(name).slice(-200)}`;
+    const what = `a wrapped key with a different spelling of its version: ${JSON.stringify(name).slice(-200)}`;
     await trial.refusal(() => keyWrapper.unwrap({ ...copyOf(wrapped), keyId: name }, OPTIONS), what);
   });
 }

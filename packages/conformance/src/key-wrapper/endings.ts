@@ -50,6 +50,8 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
     const made = await trial.make(keyWrapper);
     const underWay = trial.calls(before, made).map(({ name, start }) => trial.answer(start, `${name}${BESIDE}`));
     await trial.closeKeyWrapper(keyWrapper);
+    // A second close must not count as that of another instance.
+    await trial.settle(() => keyWrapper.close?.(), 'close');
     await trial.all(underWay);
     const expectWorks = async (other: KeyWrapper): Promise<void> => {
       for (const { name, start } of trial.calls(other, made)) {

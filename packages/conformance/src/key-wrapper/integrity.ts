@@ -172,7 +172,7 @@ function spellings(wrapped: Buffer): readonly Altered[] {
         ? [
             `${spelt.slice(0, i)}${(Number(char) + 1) % 10}${spelt.slice(i + 1)}`,
             `${spelt.slice(0, i)}0${spelt.slice(i)}`,
-          ].map((one) => [one, `with another digit as character ${i + 1}`])
+          ].map((one) => [one, `with a different digit as character ${i + 1}`])
         : [],
     ),
     [spelt.replace(/^\{/, '{"x":1,'), 'with an extra member in its JSON'],

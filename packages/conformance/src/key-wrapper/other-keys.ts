@@ -30,6 +30,9 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
       // This instance must not unwrap a key that the other instance has just unwrapped.
       await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, unwrapped by its own instance,');
       await trial.expectCorrupt(keyWrapper, theirs.wrapped, 'another KMS key’s wrapped key');
+      // An instance may learn the keys that it accepts with its first call.
+      const fresh = await trial.create();
+      await trial.expectCorrupt(fresh, theirs.wrapped, 'another KMS key’s wrapped key, given to a new instance,');
       const relabelled = { ...made.wrapped, keyId: theirs.wrapped.keyId };
       await trial.expectCorrupt(keyWrapper, relabelled, 'its own wrapped key under another KMS key’s name');
     }
@@ -138,7 +141,7 @@ function otherPlaces(keyId: string): readonly string[] {
     .flatMap((part, i) => (/^[a-z]\w*-\w|^$/i.test(part) ? [] : [parts.with(i, `${part}q`).join('/')]));
 }
 
-/** Variants of a name that an adapter may accept: with a prefix, another first character or another separator. */
+/** Variants of a name that an adapter may accept: with a prefix, a different first character or a different separator. */
 function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
@@ -191,9 +194,12 @@ async function expectOneAnswer(trial: KeyWrapperTrial, unreachable: KeyWrapper, 
   const others = names.filter((name) => name !== keyId);
   for (const other of renamed(unreachable, wrapped, others)) {
     if (unreachable.owns?.(other) === false) continue;
-    const what = 'unwrap of its own wrapped key with keyId in another spelling';
+    const what = 'unwrap of its own wrapped key with a different spelling of keyId';
     const outcome = await trial.settle(() => unreachable.unwrap(other, OPTIONS), what);
     const isRefused = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
-    expectThat(!isRefused, 'owns returned true for another spelling of keyId, which unwrap refuses before any call');
+    expectThat(
+      !isRefused,
+      'owns returned true for a different spelling of keyId, which unwrap refuses before any call',
+    );
   }
 }

@@ -158,7 +158,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
         if ('error' in outcome && isBusy(outcome.error)) return;
         const failed = 'error' in outcome ? describeThrown(outcome.error) : '';
         expectThat('value' in outcome, `${what} failed: ${failed}`);
-        expectThat(sameBytes(bytesOf(outcome.value, what), dataKey), `${what} returned another data key`);
+        expectThat(sameBytes(bytesOf(outcome.value, what), dataKey), `${what} returned a different data key`);
       });
       await trial.all(unwraps);
     }

@@ -89,18 +89,18 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
   const alike: readonly (readonly [Uint8Array, Uint8Array, string])[] = [
     ...LENGTHS.map((length) => {
       const entry = trial.random.bytes(length);
-      return [entry, flipped(entry, length - 1), `of ${length} bytes with another last byte`] as const;
+      return [entry, flipped(entry, length - 1), `of ${length} bytes with a different last byte`] as const;
     }),
     [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are not text'],
     [text('\u00e9'), text('e\u0301'), 'with an é of two code points'],
     [text('a'), text('A'), 'in different letter case'],
     [text('a'), text('a '), 'with a space after it'],
     [text('a'), text('a\n'), 'with a newline after it'],
-    [text('a\nb'), text('a\r\nb'), 'with another line ending'],
+    [text('a\nb'), text('a\r\nb'), 'with a different line ending'],
     [text('a'), Uint8Array.of(0xef, 0xbb, 0xbf, 0x61), 'with a byte order mark'],
     [Uint8Array.of(1), Uint8Array.of(0, 1), 'with a zero before it'],
     [Uint8Array.of(1), Uint8Array.of(1, 0), 'with a zero after it'],
-    [text('{"a":1,"b":2}'), text('{"b":2,"a":1}'), 'with its members in another order'],
+    [text('{"a":1,"b":2}'), text('{"b":2,"a":1}'), 'with its members in a different order'],
     [text('{"a":1}'), text('{"a": 1}'), 'with a space in its JSON'],
     [text('7a7a'), text('zz'), 'with its hexadecimal text decoded'],
     [text('enp6'), text('zzz'), 'with its base64 text decoded'],

@@ -26,7 +26,7 @@ const PROMPT_MS = 5_000;
 
 export interface Call {
   readonly name: 'wrap' | 'unwrap' | 'generate' | 'sign';
-  readonly start: (signal?: AbortSignal) => unknown;
+  readonly start: (signal?: AbortSignal, onServiceDate?: WrapOptions['onServiceDate']) => unknown;
 }
 
 export interface Made {
@@ -113,9 +113,9 @@ export class KeyWrapperTrial extends Trial {
   /** Every call of the key wrapper that reaches its service, with new arguments each time. */
   calls(keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): readonly Call[] {
     const all: readonly Call[] = [
-      { name: 'wrap', start: (signal) => keyWrapper.wrap(Uint8Array.from(dataKey), optionsOf(signal)) },
-      { name: 'unwrap', start: (signal) => keyWrapper.unwrap(copyOf(wrapped), optionsOf(signal)) },
-      { name: 'generate', start: (signal) => keyWrapper.generate?.(optionsOf(signal)) },
+      { name: 'wrap', start: (...given) => keyWrapper.wrap(Uint8Array.from(dataKey), optionsOf(...given)) },
+      { name: 'unwrap', start: (...given) => keyWrapper.unwrap(copyOf(wrapped), optionsOf(...given)) },
+      { name: 'generate', start: (...given) => keyWrapper.generate?.(optionsOf(...given)) },
       { name: 'sign', start: (signal) => keyWrapper.sign?.(Uint8Array.from(dataKey), signal && { signal }) },
     ];
     return all.filter(({ name }) => keyWrapper[name] !== undefined);
@@ -129,8 +129,8 @@ export class KeyWrapperTrial extends Trial {
     const bytes = wrapped.wrapped;
     const other = { context: { ...context, more: '' } };
     return [
-      ['of a wrapped key with another last byte', unwrap({ wrapped: flipped(bytes, bytes.length - 1) })],
-      ['of a wrapped key with another first byte', unwrap({ wrapped: flipped(bytes, 0) })],
+      ['of a wrapped key with a different last byte', unwrap({ wrapped: flipped(bytes, bytes.length - 1) })],
+      ['of a wrapped key with a different first byte', unwrap({ wrapped: flipped(bytes, 0) })],
       ['of another provider’s wrapped key', unwrap({ provider: 'conformance-elsewhere' })],
       ...(keyWrapper.supports.context ? [['under another context', unwrap({}, other)] as const] : []),
     ];
@@ -282,6 +282,6 @@ export function bytesOf(value: unknown, what: string): Uint8Array {
   return value;
 }
 
-function optionsOf(signal: AbortSignal | undefined): WrapOptions {
-  return { ...OPTIONS, ...(signal !== undefined && { signal }) };
+function optionsOf(signal?: AbortSignal, onServiceDate?: WrapOptions['onServiceDate']): WrapOptions {
+  return { ...OPTIONS, ...(signal && { signal }), ...(onServiceDate && { onServiceDate }) };
 }

@@ -61,6 +61,9 @@ const SIMILAR: readonly string[] = ['a', 'b', '', 'ab', 'ac', 'é', 'è', '😀'
   `${SHARED}${one}${SHARED}`,
 ]);
 
+/** Texts that a collation or a conversion to numbers may regard as equal, each written over the one before. */
+const EQUATED: readonly string[] = ['case', 'CASE', 'cäse', 'case ', 'case', '1', '1.0', '01', '1'];
+
 /** Names of members that every object has, which also exist in a store that keeps its rings in an object. */
 const OBJECT_NAMES: readonly string[] = ['constructor', '__proto__'];
 
@@ -79,7 +82,9 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     const long = ['one line '.repeat(8_000), 'line\n'.repeat(8_000)].filter(
       ({ length }) => length <= trial.supports.maxDocumentBytes,
     );
-    const documents = [...DOCUMENTS, ...SIMILAR, ...random, ...long].map((one) => [one, documentText(one)] as const);
+    const documents = [...DOCUMENTS, ...SIMILAR, ...EQUATED, ...random, ...long].map(
+      (one) => [one, documentText(one)] as const,
+    );
     await trial.expectWhole(documents, store, store, other);
   },
   'RING-NUL': async (trial) => {

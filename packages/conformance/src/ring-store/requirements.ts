@@ -25,7 +25,9 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-ASYNCHRONOUS': must(
     'read and write return promises: a failure rejects the promise and is never thrown synchronously.',
   ),
-  'RING-RESULT': must('read resolves to undefined or { document, revision }, write to { revision }; all are strings.'),
+  'RING-RESULT': must(
+    'read resolves to undefined or { document, revision }, and write to { revision }; document and revision are strings.',
+  ),
   'RING-OWN-RESULT': should('Changing a result does not affect the store, and no call modifies its options.', KIT),
   'RING-ERROR-SECRET': must('The text of an error contains no document and no credential.', ERRORS),
   'RING-ERROR-TEXT': should('An error contains no document, no credential and no vendor error.', `${ERRORS}; F33`),
@@ -72,18 +74,36 @@ export const RING_STORE_TABLE: RequirementTable = {
     REVISION,
   ),
   'RING-REMOVED': must('A removed ring is absent, and can be created again.', ABSENT),
-  'RING-REVISION-REMOVED': must('A write with a revision from before a removal never wins.', `${REVISION}; F31`),
-  'RING-CREATE-ONLY-ABSENT': must('A write with expected: undefined over a document loses and changes nothing.', SWAP),
-  'RING-STALE-LOSES': must('A write with an outdated revision loses and changes nothing.', SWAP),
-  'RING-CONFLICT-ERROR': must('A write that loses rejects with RingConflictError.', ERRORS),
-  'RING-FOREIGN-LOSES': must('A write with text that is not the revision loses, even empty text or an asterisk.', SWAP),
-  'RING-REVISION-FOREIGN': must('A write with the revision of another ring loses, even if no ring is stored.', SWAP),
+  'RING-REVISION-REMOVED': must(
+    'A write with the revision of a document that was removed never succeeds.',
+    `${REVISION}; F31`,
+  ),
+  'RING-CREATE-ONLY-ABSENT': must(
+    'If a document is stored, a write with expected: undefined is refused as a conflict and changes nothing.',
+    SWAP,
+  ),
+  'RING-STALE-LOSES': must('A write with an outdated revision is refused as a conflict and changes nothing.', SWAP),
+  'RING-CONFLICT-ERROR': must('A conflicting write rejects with RingConflictError.', ERRORS),
+  'RING-FOREIGN-LOSES': must(
+    'A write with text that is not the revision, even empty text or an asterisk, is refused as a conflict.',
+    SWAP,
+  ),
+  'RING-REVISION-FOREIGN': must(
+    'A write with the revision of another ring is refused as a conflict, even if no ring is stored.',
+    SWAP,
+  ),
   'RING-FOREIGN-CONFLICT': should('A write with text that is not a revision rejects with RingConflictError.', SWAP),
-  'RING-REWRITE': must('A write of the stored document with the current revision wins.', SWAP),
-  'RING-CREATE-ONE-WINNER': must('Of many concurrent creations, one wins; all others get a conflict.', `${SWAP}; F8`),
-  'RING-CAS-ONE-WINNER': must('Of many concurrent writes, one wins; all others get a conflict.', `${SWAP}; F32`),
+  'RING-REWRITE': must('A write of the stored document with the current revision succeeds.', SWAP),
+  'RING-CREATE-ONE-WINNER': must(
+    'Of many concurrent creations, exactly one succeeds; all others get a conflict.',
+    `${SWAP}; F8`,
+  ),
+  'RING-CAS-ONE-WINNER': must(
+    'Of many concurrent writes, exactly one succeeds; all others get a conflict.',
+    `${SWAP}; F32`,
+  ),
   'RING-CAS-LARGEST': must(
-    'Of concurrent writes of documents of maximum length, one wins; all others get a conflict.',
+    'Of concurrent writes of documents of maximum length, exactly one succeeds; all others get a conflict.',
     `${SWAP}; F32`,
   ),
   'RING-WRITE-REVISION': must('A write resolves to its own revision, even if others write right after it.', REVISION),

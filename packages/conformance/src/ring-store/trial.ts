@@ -206,7 +206,7 @@ export class RingStoreTrial extends Trial {
     const found = await this.read(store, what);
     expectThat(found !== undefined, `${what} reports the ring as absent, not ${documentText(document)}`);
     const isSame = found.document === document;
-    expectThat(isSame, `${what} returned another document: ${isSame ? '' : difference(found.document, document)}`);
+    expectThat(isSame, `${what} returned a different document: ${isSame ? '' : difference(found.document, document)}`);
     return found;
   }
 

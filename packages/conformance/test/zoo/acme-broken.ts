@@ -545,7 +545,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         ),
       ],
       [
-        `reports a disabled ${operation} as denied`,
+        `reports ${operation} with a disabled key as denied`,
         onError(operation, (error) =>
           error.kind === 'disabled' ? new KeyWrapperError('denied', error.summary) : error,
         ),

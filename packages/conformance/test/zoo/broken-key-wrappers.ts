@@ -56,6 +56,21 @@ function broken(name: string, caughtBy: string, steps: Partial<Steps>, rest: Res
   return made(name, caughtBy, soundKeyWrapper(steps), rest);
 }
 
+/** Instances share a client, which a second close of one of them takes from the others. */
+function countingCloses(): Make {
+  const worlds = new Set<World>();
+  const sound = soundKeyWrapper();
+  return (world) => {
+    worlds.add(world);
+    return changed(sound(world), world, () => ({
+      async close() {
+        if (world.isClosed) for (const one of worlds) one.isClosed = true;
+        world.isClosed = true;
+      },
+    }));
+  };
+}
+
 function lowerCase(wrapped: WrappedKey): WrappedKey {
   return { ...wrapped, keyId: wrapped.keyId.toLowerCase() };
 }
@@ -929,6 +944,33 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-BEFORE-CALL'),
   ),
+  made('accepts any KMS key in its first call', 'WRAP-OTHER-KEY-NAMED', (world) => {
+    let isNew = true;
+    const isName = (name: unknown): boolean => typeof name === 'string' && name.startsWith(`${world.other.name}/`);
+    const mayAsk: Steps['mayAsk'] = (given, wrapped) =>
+      SOUND.mayAsk(given, wrapped) || (isNew && wrapped.provider === PROVIDER && isName(wrapped.keyId));
+    const versionToOpen: Steps['versionToOpen'] = ({ key, other }, { keyId }) =>
+      [...key.versions, ...(isNew ? other.versions : [])].find(({ id }) => id === keyId);
+    const ask: Steps['ask'] = async (...given) => {
+      await SOUND.ask(...given);
+      // The list of allowed keys arrives with the answer to the first call.
+      setImmediate(() => {
+        isNew = false;
+      });
+    };
+    return soundKeyWrapper({ mayAsk, versionToOpen, ask })(world);
+  }),
+  broken('lets entries of the context replace what it adds', 'WRAP-CONTEXT-BINDS', {
+    bind: (context, keyId) => SOUND.bind({ provider: PROVIDER, keyId, ...context }, ''),
+  }),
+  broken('opens only the last three versions', 'WRAP-ROTATED-NAMES', {
+    versionToOpen: ({ key }, { keyId }) => key.versions.slice(-3).find(({ id }) => id === keyId),
+  }),
+  around('drops the signal if the caller wants the date', 'WRAP-ABORT', (sound) => ({
+    wrap: (dataKey: Uint8Array, options: WrapOptions) =>
+      sound.wrap(dataKey, options?.onServiceDate === undefined ? options : { context: options.context }),
+  })),
+  made('counts a second close as that of another instance', 'WRAP-CLOSE-ALONE', countingCloses()),
   broken('accepts the name of its KMS key in different letter case', 'WRAP-OTHER-KEY-NAMED', {
     mayAsk: (world, wrapped) => SOUND.mayAsk(world, lowerCase(wrapped)),
     versionToOpen: (world, wrapped) => SOUND.versionToOpen(world, lowerCase(wrapped)),

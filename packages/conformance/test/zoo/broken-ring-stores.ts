@@ -1258,6 +1258,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   wrapped('calls a watcher a moment later, even if it has ended', 'RING-WATCH-ENDS', (sound) => ({
     watch: (changed: () => void) => sound.watch?.(() => void setTimeout(changed, 60)),
   })),
+  wrapped('does not write a document that differs only in case', 'RING-ROUNDTRIP', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      const there = await sound.read();
+      const isSame = there?.revision === options.expected && there?.document.toLowerCase() === document.toLowerCase();
+      return isSame && there.document !== document ? { revision: there.revision } : sound.write(document, options);
+    },
+  })),
   wrapped('cannot end a watcher after close', 'RING-WATCH-ENDS', (sound) => {
     let isClosed = false;
     return {

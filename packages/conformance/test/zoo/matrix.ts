@@ -66,7 +66,7 @@ export function matrixPicture({ kind, requirements }: House, rows: readonly Row[
         return [];
       }
       const ring = isCatcher ? ' stroke="#222222" stroke-width="2"' : '';
-      const title = `${escaped(animal.name)}: ${id} ${WORDS[status]}`;
+      const title = `${escaped(animal.name)}: ${id}: ${WORDS[status]}`;
       return `<rect x="${x}" y="${y}" width="${size}" height="${size}" fill="${COLOURS[status]}"${ring}><title>${title}</title></rect>`;
     }),
   );

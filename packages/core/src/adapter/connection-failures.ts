@@ -18,7 +18,7 @@ const NO_REGION: ConnectionFailure = Object.freeze({
 
 /** Each hint, with the codes that it explains. */
 const HINTS: readonly (readonly [hint: string, codes: string])[] = [
-  ['the connection was refused: check host and port', 'ECONNREFUSED'],
+  ['the connection was refused: check the host and the port', 'ECONNREFUSED'],
   [
     'the connection was closed before an answer arrived',
     'ECONNRESET ECONNABORTED EPIPE UND_ERR_SOCKET ERR_STREAM_PREMATURE_CLOSE',
@@ -28,7 +28,7 @@ const HINTS: readonly (readonly [hint: string, codes: string])[] = [
   ['the host cannot be reached: check routes and firewalls', 'EHOSTUNREACH ENETUNREACH EHOSTDOWN'],
   ['no answer in time', 'ETIMEDOUT UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT TimeoutError'],
   [
-    'the certificate of the server is not trusted: give Node.js its certificate authority (NODE_EXTRA_CA_CERTS)',
+    'the certificate of the server is not trusted: add its certificate authority to NODE_EXTRA_CA_CERTS',
     `DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT
      UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE CERT_CHAIN_TOO_LONG CERT_REJECTED
      CERT_REVOKED CERT_SIGNATURE_FAILURE CERT_UNTRUSTED INVALID_CA INVALID_PURPOSE`,
@@ -38,7 +38,7 @@ const HINTS: readonly (readonly [hint: string, codes: string])[] = [
     'CERT_HAS_EXPIRED CERT_NOT_YET_VALID',
   ],
   [
-    'the certificate of the server is for another host name: check the address',
+    'the certificate of the server is for a different host name: check the address',
     'ERR_TLS_CERT_ALTNAME_INVALID HOSTNAME_MISMATCH',
   ],
   [

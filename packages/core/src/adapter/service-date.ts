@@ -1,3 +1,5 @@
+import { markUnanswered } from './aws-errors.ts';
+
 /** Receives the date of a service's answer; never throws an error into the call that it observes. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
@@ -21,21 +23,39 @@ interface WithMiddleware {
   };
 }
 
+/** The answer that the next middleware of an AWS SDK command resolves to. */
+interface MiddlewareResult {
+  readonly response?: { readonly headers?: Record<string, unknown> };
+}
+
+/** The next middleware. */
+type Next = (args: unknown) => Promise<MiddlewareResult>;
+
 /**
  * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, even if the answer is a refusal.
- * Changes the command, not the client, which belongs to the caller; a command without a middleware stack is left
- * unchanged.
+ * Also marks an error that no answer preceded, for `vendorError.awsErrorFacts`. Changes the command, not the client, which
+ * belongs to the caller; a command without a middleware stack is left unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
   if (!hasMiddleware(command)) return command;
-  const middleware =
-    (next: (args: unknown) => Promise<{ readonly response?: { readonly headers?: Record<string, unknown> } }>) =>
-    async (args: unknown): Promise<unknown> => {
-      const result = await next(args);
-      noteDateHeader(result.response?.headers?.['date'], onServiceDate);
-      return result;
-    };
-  command.middlewareStack.add(middleware, { step: 'deserialize', priority: 'low', name: 'sealringServiceDate' });
+  // Each time the command is sent, it has a new context.
+  const answered = new Set<unknown>();
+  const noteAnswer = (next: Next, context: unknown) => async (args: unknown) => {
+    const result = await next(args);
+    answered.add(context);
+    noteDateHeader(result.response?.headers?.['date'], onServiceDate);
+    return result;
+  };
+  const noteFailure = (next: Next, context: unknown) => async (args: unknown) => {
+    try {
+      return await next(args);
+    } catch (error) {
+      if (!answered.has(context)) markUnanswered(error);
+      throw error;
+    }
+  };
+  command.middlewareStack.add(noteAnswer, { step: 'deserialize', priority: 'low', name: 'sealringServiceDate' });
+  command.middlewareStack.add(noteFailure, { step: 'initialize', priority: 'high', name: 'sealringNoAnswer' });
   return command;
 }
 

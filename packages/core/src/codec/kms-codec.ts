@@ -97,6 +97,8 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   checked.signal?.addEventListener('abort', abort);
   try {
     await awaited(() => keeper.start());
+    // A listener of the start's last event may have aborted it.
+    checked.signal?.throwIfAborted();
   } catch (error) {
     await closeAll(keeper, checked);
     throw error;

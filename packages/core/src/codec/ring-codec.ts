@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { signalOf } from '../adapter/options.ts';
-import { type Moment, pause } from '../base/clock.ts';
+import { type Moment, pause, systemClock } from '../base/clock.ts';
 import { label, refuseUnknownOptions, show } from '../base/options.ts';
 import { InvalidRequestState } from '../contracts/codec.ts';
 import { CodecClosedError } from '../contracts/errors.ts';
@@ -25,6 +25,8 @@ import type { CheckedOptions } from './kms-codec-options.ts';
 
 /** Longest wait of {@link KmsCodec.prepare}. */
 const PREPARE_MS = 2_000;
+/** Longest wait for a key wrapper to close. */
+const CLOSE_MS = 2_000;
 
 /** How many codecs of {@link KmsCodec.for} are remembered. Purposes are names in a program, not data. */
 const MAX_PURPOSES = 256;
@@ -231,11 +233,24 @@ export class RingCodec implements KmsCodec {
   }
 }
 
-/** The ring store belongs to the caller and stays open. Key wrappers are closed only if `closeKeyWrappers` is set. */
+/**
+ * The ring store belongs to the caller and stays open. Key wrappers are closed only if `closeKeyWrappers` is set. A
+ * wrapper that does not close in time is left alone: it would hide the error of a failed start.
+ */
 export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Promise<void> {
   await keeper.close();
   if (!options.closeKeyWrappers) return;
-  for (const wrapper of options.keyWrappers) await wrapper.close?.();
+  for (const wrapper of options.keyWrappers) await withinCloseTime(wrapper.close?.());
+}
+
+async function withinCloseTime(closing: Promise<void> | undefined): Promise<void> {
+  const waited = new AbortController();
+  const late = pause(systemClock, CLOSE_MS, waited.signal).catch(() => undefined);
+  try {
+    await awaited(() => Promise.race([closing, late]));
+  } finally {
+    waited.abort();
+  }
 }
 
 function checkPayload(payload: unknown): void {

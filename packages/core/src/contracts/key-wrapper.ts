@@ -91,9 +91,9 @@ export interface WrappedKey {
   readonly provider: string;
   /** The exact key version, as the provider writes it: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
   readonly keyId: string;
-  /** The ciphertext, in the provider's format. */
+  /** The ciphertext, in the provider's format; 1 to 2 048 bytes. */
   readonly wrapped: Uint8Array;
-  /** Authenticates the origin of the wrapped key if an unwrap does not: see {@link KeyWrapper.supports}. */
+  /** Authenticates the origin of the wrapped key if an unwrap does not; at most 2 048 bytes. See {@link KeyWrapper.supports}. */
   readonly signature?: Uint8Array;
 }
 

@@ -57,12 +57,12 @@ export function derivePythonKey(secret: Uint8Array): PythonKey {
 
 /**
  * Seals `payload` under a nonce of 12 bytes that must never have been used with this key (SP 800-38D section 8).
- * @throws {TypeError} for a nonce of another length.
+ * @throws {TypeError} for a nonce of the wrong length.
  * @throws {RangeError} for a payload over {@link PYTHON_MAX_PAYLOAD_BYTES}, because every server would reject its
  * token.
  */
 export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Array): string {
-  if (nonce.length !== PYTHON_NONCE_BYTES) throw new TypeError(`a nonce has ${PYTHON_NONCE_BYTES} bytes`);
+  if (nonce.length !== PYTHON_NONCE_BYTES) throw new TypeError(`a nonce must have ${PYTHON_NONCE_BYTES} bytes`);
   if (payload.length > PYTHON_MAX_PAYLOAD_BYTES) {
     throw new RangeError(`payload must be at most ${PYTHON_MAX_PAYLOAD_BYTES} bytes, got ${payload.length}`);
   }

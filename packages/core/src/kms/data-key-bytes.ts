@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { types } from 'node:util';
 import { canonicalJson } from '../base/canonical-json.ts';
+import type { RandomSource } from '../base/clock.ts';
 import { isConstant } from '../base/options.ts';
 import { DATA_KEY_BYTES, KeyWrapperError } from '../contracts/key-wrapper.ts';
 
@@ -48,4 +49,12 @@ function contextHash(context: Readonly<Record<string, string>>): Buffer {
   return createHash('sha256')
     .update(canonicalJson(context, { sortKeys: true }))
     .digest();
+}
+
+/** A data key of 32 bytes from `random`, which the caller overwrites. @throws {RangeError} if all its bytes are equal. */
+export function randomDataKey(random: RandomSource): Uint8Array {
+  const dataKey = new Uint8Array(DATA_KEY_BYTES);
+  random(dataKey);
+  if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one repeated byte');
+  return dataKey;
 }

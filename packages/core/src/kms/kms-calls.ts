@@ -39,6 +39,8 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 export interface CallOptions {
   /** Whether a caller waits for the call: if so, it is retried up to three times, with full jitter. Default: false. */
   readonly foreground?: boolean;
+  /** Whether the next key wrapper is called before the one before it has failed. Default: the value of `foreground`. */
+  readonly hedged?: boolean;
   /** The time at which the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }

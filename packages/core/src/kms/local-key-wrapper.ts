@@ -131,7 +131,7 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
     );
   }
   if (isConstant(secret))
-    throw optionRangeError(`${OWNER}: ${name} is one repeated byte, as in a buffer that was never filled`);
+    throw optionRangeError(`${OWNER}: ${name} consists of one repeated byte, like a buffer that was never filled`);
   const derived = Buffer.from(hkdfSync('sha256', secret, '', KEY_INFO, KEY_BYTES));
   secret.fill(0);
   const fingerprint = createHash('sha256').update(KEY_ID_LABEL).update(derived).digest();

@@ -7,6 +7,12 @@ import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 /** The context of a wrap. */
 export type Context = Readonly<Record<string, string>>;
 
+/** A new data key, with its wrap if the service made both in one call. */
+export interface Generated {
+  readonly dataKey: Uint8Array;
+  readonly firstWrap: WrappedKey | undefined;
+}
+
 /**
  * The calls of one key wrapper. If its service binds no context, the plaintext contains a hash of the context; if an
  * unwrap does not authenticate the origin, a signature does.

@@ -1,8 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Clock, type RandomSource } from '../base/clock.ts';
-import { isConstant } from '../base/options.ts';
 import { channels } from '../contracts/events.ts';
-import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
+import { type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { keyIdOf } from '../formats/derivation.ts';
 import type { DataKey } from '../keys/data-key.ts';
 import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
@@ -10,9 +9,10 @@ import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
 import { type Macs, type RingEntry, type RingWrap, wrapContext } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
 import { CorruptWraps, type WrappedEntry } from './corrupt-wraps.ts';
+import { randomDataKey } from './data-key-bytes.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
-import { type Context, WrapperCalls } from './wrapper-calls.ts';
+import { type Context, type Generated, WrapperCalls } from './wrapper-calls.ts';
 
 /** How long one key wrapper may take before the next one is called in parallel, if a caller waits. */
 const HEDGE_MS = 500;
@@ -75,17 +75,24 @@ export class KeyWraps {
     return lastFailureOf(this.#wrappers, otherwise);
   }
 
-  /** Treats the wraps of an entry as corrupt, because the KMS refused them although the KMS key may be used. */
-  noteCorrupt(entry: WrappedEntry): void {
-    for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
+  /**
+   * Treats the wraps of an entry that the KMS refused as corrupt, because the same key wrapper unwrapped `other`. Returns
+   * whether the entry has no wrap left that may be unwrapped.
+   */
+  noteRefused(entry: WrappedEntry, other: RingWrap): boolean {
+    const ownerOf = (wrap: RingWrap): WrapperCalls | undefined => this.#wrappers.find((wrapper) => wrapper.owns(wrap));
+    const own = entry.wraps.filter((wrap) => ownerOf(wrap) !== undefined);
+    for (const wrap of own) if (ownerOf(wrap)?.owns(other) === true) this.#corrupt.note(entry, wrap);
+    return own.every((wrap) => this.#corrupt.has(entry, wrap));
   }
 
-  /** Has the KMS unwrap a key again: only an unwrap that returns the right bytes shows that the key may be used. */
-  async check(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
+  /** Has the KMS unwrap a key again: only an unwrap to the same bytes shows that the key may be used. Returns the wrap. */
+  async check(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<RingWrap> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });
+    return wrap;
   }
 
   /**
@@ -153,7 +160,7 @@ export class KeyWraps {
     const looks = this.#wrappers.map(async (wrapper) => {
       const own = known.filter((wrap) => wrapper.owns(wrap));
       if (wrapper.wrapper.supports.keyVersions !== true || own.length === 0) return [];
-      const { dataKey } = this.#ownDataKey();
+      const dataKey = randomDataKey(this.#random);
       const { provider, keyId } = await wrapper.wrap(dataKey, context, {});
       dataKey.fill(0);
       return own.some((wrap) => wrap.keyId === keyId) ? [] : [{ provider, keyId }];
@@ -165,17 +172,15 @@ export class KeyWraps {
     return found;
   }
 
-  async #generate(
-    context: Context,
-    options: CallOptions,
-  ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
+  async #generate(context: Context, options: CallOptions): Promise<Generated> {
     const [first, ...others] = this.#wrappers as readonly [WrapperCalls, ...WrapperCalls[]];
     const made = first.generate(context, options);
+    const own = (): Generated => ({ dataKey: randomDataKey(this.#random), firstWrap: undefined });
     // If this call fails, the other key wrappers are enough for the quorum, and are called next.
-    if (this.#quorum < this.#wrappers.length) return (await made.catch(() => undefined)) ?? this.#ownDataKey();
+    if (this.#quorum < this.#wrappers.length) return (await made.catch(() => undefined)) ?? own();
     const asked = this.#askWhile(made, others, context, options);
     try {
-      return (await made) ?? this.#ownDataKey();
+      return (await made) ?? own();
     } catch (error) {
       throw allOf([error, ...(await asked)]);
     }
@@ -190,16 +195,9 @@ export class KeyWraps {
   ): Promise<readonly unknown[]> {
     if (others.length === 0 || options.foreground !== true || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
     // These bytes never become a key of a ring: the results of the other wrappers are discarded.
-    const { dataKey } = this.#ownDataKey();
+    const dataKey = randomDataKey(this.#random);
     const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
     return failuresIn(await Promise.allSettled(asked));
-  }
-
-  #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
-    const dataKey = new Uint8Array(DATA_KEY_BYTES);
-    this.#random(dataKey);
-    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one repeated byte');
-    return { dataKey, firstWrap: undefined };
   }
 
   async #wrapWithAll(
@@ -256,7 +254,7 @@ export class KeyWraps {
     if (candidates.length === 0) throw new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
     const asked: Promise<{ dataKey: Uint8Array; wrap: RingWrap }>[] = [];
     const outcome = { isGood: false };
-    const once = { ...options, foreground: false };
+    const once = { ...options, foreground: false, hedged: false };
     for (const { wrapper, wrap } of candidates) {
       const answer = this.#unwrapEntry(wrapper, entry, wrap, once);
       asked.push(answer);
@@ -266,7 +264,7 @@ export class KeyWraps {
         },
         () => undefined,
       );
-      await (options.foreground === true ? this.#calls.pauseOr(HEDGE_MS, settled) : settled);
+      await ((options.hedged ?? options.foreground) === true ? this.#calls.pauseOr(HEDGE_MS, settled) : settled);
       if (outcome.isGood) break;
     }
     return firstOf(asked);
@@ -280,7 +278,7 @@ export class KeyWraps {
   ): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     try {
       const dataKey = await wrapper.unwrapStored(entry, wrap, options);
-      // The id is computed again: a document cannot give a key another name.
+      // The id is computed again: a document cannot give a key a different id.
       if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
         dataKey.fill(0);
         throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });

@@ -34,6 +34,8 @@ export class CausedReads {
   /** When others can next cause a read of the ring. */
   #nextAt: Deadline | undefined;
   #underWay: Promise<void> = Promise.resolve();
+  /** Whether a read that a token caused waits for its turn: while the store hangs, no further ones may queue up. */
+  #isReadPending = false;
   #isPushPending = false;
 
   constructor(parts: MemberParts, turns: Turns, condition: Condition, passes: Passes) {
@@ -53,10 +55,16 @@ export class CausedReads {
    * that read, or a pending one that another token caused, has ended, even if it failed.
    */
   forToken(now: Moment, options: { readonly foreground?: boolean }): Promise<void> {
-    if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {
-      this.#nextAt = later(now, this.#o.policy.missRefreshSeconds * MS);
+    const isDue = this.#nextAt === undefined || hasPassed(this.#nextAt, now);
+    if (isDue && !this.#isReadPending) {
+      this.#isReadPending = true;
+      const read = this.#turns.background(() => {
+        this.#isReadPending = false;
+        this.#nextAt = later(this.#o.view.now(), this.#o.policy.missRefreshSeconds * MS);
+        return this.#read(options);
+      });
       // The failure is in health() and in the event.
-      this.#underWay = this.#turns.background(() => this.#read(options)).catch(() => undefined);
+      this.#underWay = read.catch(() => undefined);
     }
     return this.#underWay;
   }

@@ -82,12 +82,13 @@ export class RingKeeper {
     if (this.view.isClosed) return;
     this.#cancelTimer();
     this.#rotation.cancel();
-    this.#unwatch();
     this.view.close();
     this.#o.closing.abort(new CodecClosedError());
     await this.#turns.idle;
     // A call that was still in progress may have unwrapped a key after the keys were first cleared.
     this.view.close();
+    // This comes last, because it runs code of the store, which may throw.
+    this.#unwatch();
   }
 
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} when the store or the KMS fails. */
@@ -173,8 +174,7 @@ export class RingKeeper {
     } catch (error) {
       failure = error;
     }
-    const { sync } = this.#o;
-    if (this.#o.role === 'member' && sync.wasAnswered && sync.repairs.take()) {
+    if (this.#o.role === 'member' && this.#o.sync.wasAnswered && this.#o.sync.repairs.take()) {
       await this.#repair();
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }

@@ -1,6 +1,7 @@
 import { ageMs, type Moment, uniform } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
+import type { RingWrap } from '../ring/document.ts';
 import { newest } from '../ring/schedule.ts';
 import { isUsable, liveKeys, type UsableKey } from '../ring/snapshot.ts';
 import type { MemberParts } from './parts.ts';
@@ -32,15 +33,20 @@ export class KmsCheck {
     return Math.max(0, this.#intervalMs - ageMs(lastKmsCheck, now));
   }
 
-  /** Unwraps the newest key once more. Returns false if no key can be checked. @throws {KeyWrapperError} */
-  async run(options: CallOptions): Promise<boolean> {
+  /**
+   * Unwraps the newest key once more. Returns the wrap that was unwrapped; undefined if no key can be checked.
+   * @throws {KeyWrapperError}
+   */
+  async run(options: CallOptions): Promise<RingWrap | undefined> {
     const key = this.#keyToCheck();
-    if (key === undefined) return false;
+    if (key === undefined) return undefined;
     const { wraps, view } = this.#o;
+    // While refusals are counted, slow key wrappers must not delay the next check.
+    const hedged = options.foreground === true || view.limits.isRefused(view.now());
     try {
-      await wraps.check(key, key.held, options);
+      const wrap = await wraps.check(key, key.held, { ...options, hedged });
       view.limits.kmsCheckPassed(view.now());
-      return true;
+      return wrap;
     } catch (error) {
       if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());
       throw error;

@@ -2,7 +2,7 @@ import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '..
 import type { SealUnavailableReason } from '../contracts/errors.ts';
 import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
-import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch, refusalWindowMs } from './kill-switch.ts';
 
 const MS = 1_000;
 
@@ -16,6 +16,8 @@ export class Limits {
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
+  /** When the kill switch stopped sealing. */
+  #stopped: Moment | undefined;
   #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
   // The earlier of the two times above, and the later time at which unsealing ends: every token is checked against one
@@ -34,6 +36,7 @@ export class Limits {
   kmsCheckPassed(now: Moment): void {
     this.#kmsCheck = now;
     this.#killSwitch = ARMED;
+    this.#stopped = undefined;
     this.#kmsCheckUntil = later(now, this.#policy.sealOutageSeconds * MS);
     this.#takeEarlier();
   }
@@ -55,7 +58,9 @@ export class Limits {
    * step of the wall clock hides a refusal.
    */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
-    if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
+    if (!isRefusal(kind)) return;
+    this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs, refusalWindowMs(this.#policy));
+    if (this.isStopped) this.#stopped ??= now;
   }
 
   get lastKmsCheck(): Moment | undefined {
@@ -71,16 +76,15 @@ export class Limits {
   }
 
   /**
-   * Whether refusals are being counted; if so, the KMS must be called again soon. A refusal that is more than a minute
-   * old does not count.
+   * Whether refusals are being counted; if so, the KMS must be called again soon.
    */
   isRefused(now: Moment): boolean {
-    return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs);
+    return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs, refusalWindowMs(this.#policy));
   }
 
   /** Whether the KMS refused often enough to stop sealing. */
   get isStopped(): boolean {
-    return this.#killSwitch.trippedAt !== undefined;
+    return this.#killSwitch.isTripped;
   }
 
   /** Why sealing is not allowed; undefined when it is. */
@@ -93,10 +97,10 @@ export class Limits {
 
   mayUnseal(now: Moment): boolean {
     if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;
-    const { trippedAt } = this.#killSwitch;
-    if (trippedAt === undefined) return true;
+    if (this.#stopped === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
-    return now.steadyMs - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
+    // A machine that was suspended has used up the time, although its monotonic clock stood still.
+    return ageMs(this.#stopped, now) < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
   /** When sealing ends, unless KMS checks and reads of the ring succeed before then. Wall time in milliseconds. */

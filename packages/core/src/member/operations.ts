@@ -4,7 +4,7 @@ import type { RotationReason } from '../contracts/events.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import { revocable } from '../ring/facts.ts';
 import { timesOfNewKey } from '../ring/schedule.ts';
-import type { RingKey } from '../ring/snapshot.ts';
+import { type RingKey, withKeys } from '../ring/snapshot.ts';
 import { emitFailedRotation } from './failures.ts';
 import type { MemberParts } from './parts.ts';
 import type { Turns } from './turns.ts';
@@ -67,6 +67,28 @@ export class Operations {
       if (meant.length > 0) await writer.revoke(meant);
     };
     await this.#publishing('revocation', attempt, patience);
+    this.#revokeLeft(isMeant);
+  }
+
+  /**
+   * Revokes keys of a ring that this member left. The current ring cannot hold their revocations.
+   * @throws {RingStoreError} if there are such keys, because other members may still unseal their tokens.
+   */
+  #revokeLeft(isMeant: (key: RingKey) => boolean): void {
+    const { view } = this.#o;
+    const left = view.snapshot.keys.filter((key) => key.isLeft && !key.revoked && isMeant(key));
+    const [one] = left;
+    if (one === undefined) return;
+    view.install(
+      withKeys(
+        view.snapshot,
+        left.map((key) => ({ ...key, revoked: true, held: undefined })),
+      ),
+    );
+    throw new RingStoreError(
+      'unavailable',
+      `key ${one.id} is of a ring that this member has left: it was revoked only here, so restart the other members`,
+    );
   }
 
   /** Reads the ring. A revocation can be written even if the ring is absent, invalid, or not entirely unwrapped. */

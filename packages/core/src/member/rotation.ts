@@ -107,6 +107,8 @@ export class Rotation {
    */
   async #rotateIfDue({ isLast = false }: { readonly isLast?: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
+    // The codec may have been closed while this task waited behind others.
+    if (view.isClosed) return;
     const began = view.now();
     const reason = this.#isAgeDue() ? 'scheduled' : 'key-version';
     try {

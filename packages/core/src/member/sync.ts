@@ -4,11 +4,11 @@ import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { Unwrapped } from '../kms/wraps.ts';
 import { newestFirst } from '../ring/certificates.ts';
-import { type RingDocument, type RingEntry } from '../ring/document.ts';
+import { type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import { isRefused } from './kill-switch.ts';
+import { isRefused, LEAST_SPACING_MS } from './kill-switch.ts';
 import type { KmsCheck } from './kms-check.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
 import type { MemberParts } from './parts.ts';
@@ -46,6 +46,8 @@ export class RingSync {
    */
   #learnedShift = 0;
   #wasAnswered = false;
+  /** When the KMS first refused an entry although it unwrapped a held key, by the id of the entry. */
+  readonly #refusedAt = new Map<string, Moment>();
   /** Entries that a start has unwrapped, kept in case it has to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
 
@@ -147,6 +149,7 @@ export class RingSync {
       ({ known, wanted } = checked(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
+    for (const id of this.#refusedAt.keys()) if (!wanted.some((entry) => entry.id === id)) this.#refusedAt.delete(id);
     if (refused.length > 0 && options.forToken !== true) await this.#checkRefused(refused, failures, options);
     const wasUnreadable = new Set(unreadable.map(({ id }) => id));
     const isUnreadable = ({ id }: RingEntry): boolean =>
@@ -184,21 +187,28 @@ export class RingSync {
     });
   }
 
-  /** Treats an entry as corrupt if the KMS refuses it, but does not refuse a held key. */
+  /**
+   * Treats an entry as corrupt if the KMS refuses it twice, but does not refuse a held key that the same key wrapper
+   * unwraps: one refusal can be a stray one.
+   */
   async #checkRefused(
     refused: readonly RingEntry[],
     failures: Map<string, unknown>,
     options: SyncOptions,
   ): Promise<void> {
+    let unwrapped: RingWrap | undefined;
     try {
-      if (!(await this.check.run(options))) return;
+      unwrapped = await this.check.run(options);
     } catch {
       // The kill switch counts a refusal; the refresh fails with the answer for the entry.
-      return;
     }
+    if (unwrapped === undefined) return;
+    const now = this.#o.view.now();
     for (const entry of refused) {
-      this.#o.wraps.noteCorrupt(entry);
-      failures.set(entry.id, CORRUPT);
+      const first = this.#refusedAt.get(entry.id);
+      if (first === undefined) this.#refusedAt.set(entry.id, now);
+      else if (ageMs(first, now) < LEAST_SPACING_MS) continue;
+      else if (this.#o.wraps.noteRefused(entry, unwrapped)) failures.set(entry.id, CORRUPT);
     }
   }
 

@@ -1,23 +1,23 @@
-import { ageMs, later, type Moment, secondsSince } from '../base/clock.ts';
+import { ageMs, hasPassed, later, type Moment, secondsSince } from '../base/clock.ts';
 import { channels, type RotationReason } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import { lacksWraps } from '../kms/several-wrappers.ts';
-import { vouchersBy } from '../ring/certificates.ts';
+import { type Signers, vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
-import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
+import { isTombstone, revokedKey, signersOf, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
 import { emergencyWaitMs, isPlanned, type KeyTimes, timesOfNewKey } from '../ring/schedule.ts';
 import {
-  createSnapshot,
+  coveredMs,
   isUsable,
   type KnownWrap,
   liveKeys,
   type RingKey,
   type RingSnapshot,
-  type UsableKey,
   withKeys,
+  withRevoked,
 } from '../ring/snapshot.ts';
 import { documentOf, lacks } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
@@ -34,6 +34,9 @@ const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
 };
 /** How long a revocation waits for a successor, as a multiple of the deadline of one KMS call. */
 const CALLS_OF_A_SUCCESSOR = 3;
+
+/** How long one pass adds missing wraps, as a multiple of the deadline of one KMS call. */
+const CALLS_FOR_WRAPS = 4;
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wrappers' | 'wraps' | 'stored' | 'view'>;
 
@@ -78,7 +81,7 @@ export class RingWriter {
    */
   async publish(reason: RotationReason, made?: NewKey): Promise<void> {
     const added = made ?? (await this.make(reason));
-    await this.#write(withKeys(this.#o.view.snapshot, [added.key]), added);
+    await this.#write(this.#o.view.snapshot, added);
     this.#announce(added, reason);
   }
 
@@ -86,7 +89,7 @@ export class RingWriter {
    * Revokes keys, and activates a successor in the same write if there is room, the KMS answers and the clock is
    * confirmed. Otherwise, the revocation is written without a successor.
    * @throws {RingConflictError | RingStoreError} from the store; also `unavailable`, after the other revocations were
-   * written, for a key that has not been unwrapped yet and whose revocation no newer key can certify.
+   * written, for a key that has not been unwrapped, if neither a newer key nor a successor can certify its revocation.
    */
   async revoke(meant: readonly RingKey[]): Promise<void> {
     const { signers, snapshot } = this.#o.view;
@@ -94,23 +97,29 @@ export class RingWriter {
     const ids = new Set(meant.map(({ id }) => id));
     // A key that is revoked in this write does not certify the revocation of another key.
     const stay = new Map([...signers].filter(([id]) => !ids.has(id)));
-    const certified = meant.flatMap((key) => revokedKey(this.#o.ring, key, this.#o.view.wallMs(now), stay) ?? []);
-    const isCertified = ({ id }: { readonly id: string }): boolean => certified.some((key) => key.id === id);
-    const waiting = snapshot.carried.filter((entry) => ids.has(entry.id) && !isCertified(entry));
-    const [missed] = certified.length === 0 ? meant : waiting;
-    if (certified.length > 0) {
-      const { keys, carried, unreadable } = withKeys(snapshot, certified);
-      const left = [carried, unreadable].map((entries) => entries.filter((entry) => !isCertified(entry)));
-      const without = createSnapshot(keys, ...left);
+    const wallMs = this.#o.view.wallMs(now);
+    const revokedBy = (keys: readonly RingKey[], by: Signers): readonly RingKey[] =>
+      keys.flatMap((key) => revokedKey(this.#o.ring, key, wallMs, by) ?? []);
+    const certified = revokedBy(meant, stay);
+    // Keys that are not unwrapped, and newer than all known keys: only the successor can certify their revocations.
+    const others = meant.filter(({ id }) => !certified.some((key) => key.id === id));
+    const isLater = ({ created }: RingKey): boolean => created > wallMs - (wallMs % MS);
+    let missed = others;
+    if (certified.length > 0 || !others.every(isLater)) {
+      const without = withRevoked(snapshot, certified);
       const successor = await this.#successor(without, now);
-      const after = successor === undefined ? without : withKeys(without, [successor.key]);
-      await this.#write(after, successor);
-      if (successor !== undefined) this.#announce(successor, 'revocation');
+      const further = successor === undefined ? [] : revokedBy(others, signersOf([successor.key], new Map()));
+      missed = others.filter(({ id }) => !further.some((key) => key.id === id));
+      if (certified.length + further.length > 0) {
+        await this.#write(withRevoked(without, further), successor);
+        if (successor !== undefined) this.#announce(successor, 'revocation');
+      }
     }
-    if (missed !== undefined) {
+    const [first] = missed;
+    if (first !== undefined) {
       throw new RingStoreError(
         'unavailable',
-        `key ${missed.id} could not be unwrapped yet, and no newer key certifies its revocation`,
+        `key ${first.id} could not be unwrapped yet, and no newer key certifies its revocation`,
       );
     }
   }
@@ -138,7 +147,7 @@ export class RingWriter {
 
   /** Whether no key may seal, because all are expired, revoked or propagating, and no pending entry can provide one. */
   get isDead(): boolean {
-    return this.#coveredMs() <= 0;
+    return this.#coveredMs <= 0;
   }
 
   /**
@@ -147,29 +156,17 @@ export class RingWriter {
    * rotate, or that returned to an old key when a newer one was revoked.
    */
   get neededKey(): 'initial' | 'emergency' | undefined {
-    const coveredMs = this.#coveredMs();
-    if (coveredMs <= 0) return 'initial';
+    const leftMs = this.#coveredMs;
+    if (leftMs <= 0) return 'initial';
     const readMs = (this.#o.policy.refreshEverySeconds + this.#o.policy.backoffCapSeconds) * MS;
     const emergencyMs = emergencyWaitMs(this.#o.policy);
-    if (coveredMs > emergencyMs + readMs || this.#o.view.clockTrouble() !== undefined) return undefined;
-    if (coveredMs <= emergencyMs) return 'initial';
+    if (leftMs > emergencyMs + readMs || this.#o.view.clockTrouble() !== undefined) return undefined;
+    if (leftMs <= emergencyMs) return 'initial';
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /**
-   * For how many milliseconds from now there is always a key that may seal. A key that is not unwrapped yet counts only
-   * until the emergency wait after its creation has passed.
-   */
-  #coveredMs(): number {
-    const wallMs = this.#o.view.wallMs();
-    const { keys, carried } = this.#o.view.snapshot;
-    const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
-    const awaited = carried.filter(({ created }) => created + emergencyWaitMs(this.#o.policy) > wallMs);
-    let untilMs = wallMs;
-    for (const { activates, sealsUntil } of [...mine, ...awaited].toSorted((a, b) => a.activates - b.activates)) {
-      if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
-    }
-    return untilMs - wallMs;
+  get #coveredMs(): number {
+    return coveredMs(this.#o.view.snapshot, this.#o.view.wallMs(), this.#o.policy);
   }
 
   /** The number of keys that count towards the limits of the ring. */
@@ -203,16 +200,14 @@ export class RingWriter {
     if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; wait until the oldest expires`);
   }
 
-  #lackingWraps(): readonly UsableKey[] {
-    return liveKeys(this.#o.view.snapshot, this.#o.view.wallMs())
-      .filter(isUsable)
-      .filter((key) => !key.isLeft && lacksWraps(key, this.#o.wrappers));
-  }
-
   /** Adds the wraps that a key wrapper could not make when the keys were published. */
   async addMissingWraps(options: CallOptions): Promise<void> {
     const richer: RingKey[] = [];
-    for (const key of this.#lackingWraps()) {
+    const until = later(this.#o.view.now(), CALLS_FOR_WRAPS * this.#o.policy.kmsTimeoutSeconds * MS);
+    for (const key of liveKeys(this.#o.view.snapshot, this.#o.view.wallMs()).filter(isUsable)) {
+      if (key.isLeft || !lacksWraps(key, this.#o.wrappers)) continue;
+      // The next pass continues: the work that follows this one must not wait for a KMS that hangs.
+      if (hasPassed(until, this.#o.view.now())) break;
       const added = await this.#o.wraps.missingWraps(key, key.held, options);
       if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(unwrappedWrap)] });
     }
@@ -222,12 +217,12 @@ export class RingWriter {
   async #newKey(reason: RotationReason, options?: CallOptions): Promise<NewKey> {
     const began = this.#o.view.now();
     const { signers, snapshot } = this.#o.view;
-    const { keys, carried } = snapshot;
-    // An attacker may have written the carried entries, so they must not move the creation time of a new key into the
-    // future.
+    const { keys, carried, unreadable } = snapshot;
+    // Attackers may have written the entries that are not unwrapped: they must not move a new key into the future.
     const nowMs = this.#o.view.wallMs(began);
     const madeAt = [...keys, ...this.#o.view.past.values()].map(({ created }) => created);
-    const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
+    const claimed = [...carried, ...unreadable].map(({ created }) => Math.min(created, nowMs - (nowMs % MS)));
+    const newest = Math.max(...madeAt, ...claimed);
     const times = timesOfNewKey(reason, nowMs, this.#o.policy, newest);
     const listed = new Set(this.#o.stored.latest?.document?.entries.map(({ id }) => id));
     const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
@@ -251,8 +246,9 @@ export class RingWriter {
     return ageMs(began, this.#o.view.now()) > mostMs;
   }
 
-  async #write(known: RingSnapshot, added?: NewKey): Promise<void> {
+  async #write(others: RingSnapshot, added?: NewKey): Promise<void> {
     const now = this.#o.view.now();
+    const known = added === undefined ? others : withKeys(others, [added.key]);
     if (added !== undefined && this.#isTooOld(added)) {
       throw new RingStoreError('unavailable', 'nothing was published: this member was delayed for too long');
     }

@@ -90,7 +90,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   if (format !== RING_FORMAT) throw corrupt('unknown format');
   if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no valid name');
   if (expectedRing !== undefined && ring !== expectedRing) {
-    throw corrupt(`the ring has another name: it is "${ring}", but ringName is "${expectedRing}"`);
+    throw corrupt(`the ring has a different name: it is "${ring}", but ringName is "${expectedRing}"`);
   }
   if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
@@ -262,7 +262,8 @@ function parseMac(value: unknown): Buffer {
 }
 
 function parseTime(value: unknown, what: string): number {
-  const ms = Date.parse(String(value));
+  if (typeof value !== 'string') throw corrupt(what);
+  const ms = Date.parse(value);
   // Date.parse accepts the 30th of February as a day in March. A fraction of a second, or a year beyond 9999, makes the
   // text longer.
   if (Number.isNaN(ms) || formatTime(ms) !== value || value.length !== TIME_CHARS) throw corrupt(what);
@@ -284,7 +285,7 @@ function parsedJson(text: string): unknown {
 }
 
 function refuseUnknown(unknown: JsonObject): void {
-  if (Object.keys(unknown).length > 0) throw corrupt('an unknown member');
+  if (Object.keys(unknown).length > 0) throw corrupt('an unknown property');
 }
 
 function asObject(value: unknown, what: string): JsonObject {

@@ -4,6 +4,7 @@ import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './documen
 import type { ResolvedPolicy } from './policy.ts';
 import {
   compareAge,
+  emergencyWaitMs,
   type KeyState,
   type KeyTimes,
   maySeal,
@@ -83,6 +84,15 @@ export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSna
   return createSnapshot(byId.values(), known.carried, known.unreadable);
 }
 
+/** The snapshot after revocations; entries that were not unwrapped are replaced by them. */
+export function withRevoked(known: RingSnapshot, revoked: readonly RingKey[]): RingSnapshot {
+  const { keys, carried, unreadable } = withKeys(known, revoked);
+  const left = [carried, unreadable].map((entries) =>
+    entries.filter(({ id }) => !revoked.some((key) => key.id === id)),
+  );
+  return createSnapshot(keys, ...left);
+}
+
 /** A key that can be used: this member holds its bytes. */
 export type UsableKey = RingKey & { readonly held: DataKey };
 
@@ -137,6 +147,20 @@ export function holdsNewest(
   };
   const isUsed = held.some((key) => key.activates <= nowMs && nowMs < key.sealsUntil);
   return isUsed && !carried.some(isMissed);
+}
+
+/**
+ * For how many milliseconds from `nowMs` there is always a key that may seal. A key that is not unwrapped yet counts only
+ * until the emergency wait after its creation has passed.
+ */
+export function coveredMs({ keys, carried }: RingSnapshot, nowMs: number, policy: ResolvedPolicy): number {
+  const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
+  const awaited = carried.filter(({ created }) => created + emergencyWaitMs(policy) > nowMs);
+  let untilMs = nowMs;
+  for (const { activates, sealsUntil } of [...mine, ...awaited].toSorted((a, b) => a.activates - b.activates)) {
+    if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
+  }
+  return untilMs - nowMs;
 }
 
 export function isUsable(key: RingKey): key is UsableKey {

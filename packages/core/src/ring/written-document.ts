@@ -234,7 +234,7 @@ function revocationOf(
   return { at: mine.at, by: inOrderOf(isSparing ? firstOf(2, all) : all, theirs?.by) };
 }
 
-/** Keeps the order of the document: the same set in another order would be written repeatedly. */
+/** Keeps the order of the document: the same set in a different order would be written repeatedly. */
 function inOrderOf(macs: Macs, read: Macs = new Map()): Macs {
   return new Map([...read].filter(([id]) => macs.has(id)).concat([...macs]));
 }

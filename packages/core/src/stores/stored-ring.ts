@@ -14,6 +14,8 @@ import {
 } from '../contracts/ring-store.ts';
 import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
 
+const UNREADABLE = { kind: 'corrupt', detail: 'the document cannot be parsed' } as const;
+
 /** The content of a store, with its revision. */
 export type Stored =
   | { readonly document: RingDocument; readonly revision: string }
@@ -76,7 +78,9 @@ export class StoredRingDocument {
     try {
       return { document: this.#parsed(document), revision };
     } catch (error) {
-      throw error instanceof RingStoreError ? new RingStoreError(error.kind, error.detail, { revision }) : error;
+      // Whatever a document does to the parser, it is invalid content.
+      const { kind, detail } = error instanceof RingStoreError ? error : UNREADABLE;
+      throw new RingStoreError(kind, detail, { revision });
     }
   };
 

@@ -15,7 +15,7 @@ describe('connectionFailure', () => {
     ['ETIMEDOUT', /no answer in time/],
     ['SELF_SIGNED_CERT_IN_CHAIN', /not trusted.*NODE_EXTRA_CA_CERTS/],
     ['CERT_HAS_EXPIRED', /expired.*clock/],
-    ['ERR_TLS_CERT_ALTNAME_INVALID', /another host name/],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', /a different host name/],
     ['ERR_SSL_WRONG_VERSION_NUMBER', /does not use TLS/],
     ['EPROTO', /TLS handshake/],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /client certificate/],
@@ -75,7 +75,7 @@ describe('connectionFailure', () => {
     expect(unreachable(errorWith({ code: 'ECONNREFUSED' }), 'S3')).toEqual({
       kind: 'unavailable',
       serviceCode: 'ECONNREFUSED',
-      detail: 'S3 cannot be reached: the connection was refused: check host and port (ECONNREFUSED)',
+      detail: 'S3 cannot be reached: the connection was refused: check the host and the port (ECONNREFUSED)',
     });
   });
 });

@@ -118,7 +118,7 @@ describe('the data key in the answer of a service', () => {
     },
   );
 
-  test('overwrite leaves a value that is not bytes alone', () => {
+  test('overwrite ignores a value that is not bytes', () => {
     for (const value of [undefined, null, 'text', 7, {}]) expect(() => overwrite(value)).not.toThrow();
   });
 });

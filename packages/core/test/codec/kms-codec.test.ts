@@ -1,8 +1,9 @@
 import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import { getEventListeners } from 'node:events';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createKmsCodec } from '../../src/codec/kms-codec.ts';
+import { RingStoreError } from '../../src/contracts/ring-store.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
@@ -23,6 +24,25 @@ test('an aborted signal ends a start with its reason, and does not affect a code
   await codec.close();
   expect(close).toHaveBeenCalledTimes(1);
   await expect(createKmsCodec({ keyWrapper, ring, signal })).rejects.toThrow('the process ends');
+});
+
+test('a key wrapper that does not close delays the error of a failed start, and close, by two seconds', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const close = vi.fn<() => Promise<void>>(() => new Promise(() => undefined));
+  const keyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }), close };
+  const options = { keyWrapper, closeKeyWrappers: true, create: 'now' } as const;
+  const read = (): Promise<never> => Promise.reject(new RingStoreError('denied', 'no permission'));
+  const starting = createKmsCodec({ ...options, ring: { ...memoryRing(), read } });
+  const failed = starting.catch((error: unknown) => error);
+  await expect.poll(() => close.mock.calls.length).toBe(1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await failed).toMatchObject({ kind: 'denied' });
+  const codec = await createKmsCodec({ ...options, ring: memoryRing() });
+  const closed = codec.close();
+  await expect.poll(() => close.mock.calls.length).toBe(2);
+  await vi.advanceTimersByTimeAsync(2_000);
+  await closed;
 });
 
 test('a call that is awaited keeps the process alive until it ends, and close accepts a key wrapper without close', async () => {

@@ -317,7 +317,7 @@ describe('another ring (F25)', () => {
     expect(outcome(await join(newFleet()), seal(await join(newFleet())))).toBe('refused: unknown key');
   });
 
-  test('a ring of another name unseals no token, even with the same KMS key and the same data key', async () => {
+  test('a ring with a different name unseals no token, even with the same KMS key and the same data key', async () => {
     // A wrapper that leaves data keys to the random source, and a source that draws the same key for both rings.
     const wrapper = withoutGenerate(localKeyWrapper({ masterKey: randomBytes(32) }));
     const dataKey = randomBytes(32);
@@ -339,13 +339,13 @@ describe('another ring (F25)', () => {
     expect(outcome(orders, seal(python))).toBe('refused: unknown key');
   });
 
-  test('a ring of another name is not read from the same store', async () => {
+  test('a ring with a different name is not read from the same store', async () => {
     const fleet = newFleet();
     await join(fleet, { ringName: 'payments' });
     await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({
       name: 'RingStoreError',
       kind: 'corrupt',
-      detail: 'the ring has another name: it is "payments", but ringName is "orders"',
+      detail: 'the ring has a different name: it is "payments", but ringName is "orders"',
     });
   });
 });

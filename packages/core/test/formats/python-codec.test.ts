@@ -234,7 +234,7 @@ describe('payloads', () => {
     expect(nonces.size).toBe(1000);
   });
 
-  test('a nonce of another length is refused', () => {
+  test('a nonce of the wrong length is refused', () => {
     for (const length of [0, 8, 11, 13, 16]) {
       expect(() => sealPython(derivePythonKey(secret), new Uint8Array(length), secret)).toThrow(TypeError);
     }

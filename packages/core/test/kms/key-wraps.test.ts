@@ -266,7 +266,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('a generated or unwrapped data key that repeats one byte, has another length or is not bytes is refused (F17)', async () => {
+  test('a generated or unwrapped data key that repeats one byte, has the wrong length or is not bytes is refused (F17)', async () => {
     const kms = new FaultKms();
     const good = kms.connect();
     const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};

@@ -138,7 +138,7 @@ describe('contract of a key wrapper', () => {
     );
   });
 
-  test('a data key of another length, or of one repeated byte, causes a RangeError (contract 6, F17)', async () => {
+  test('a data key of the wrong length, or of one repeated byte, causes a RangeError (contract 6, F17)', async () => {
     for (const bad of [
       ...[0, 16, 31, 33, 64].map((length) => randomBytes(length)),
       new Uint8Array(32),

@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../../src/member/kill-switch.ts';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, refusalWindowMs } from '../../src/member/kill-switch.ts';
+
+const WINDOW_MS = 60_000;
 
 describe('the kill switch (F10)', () => {
   type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];
 
   /** When it stops sealing, seconds; undefined if it does not. */
   function stopsAt(...answers: readonly Answer[]): number | undefined {
-    const { trippedAt } = answers.reduce((state, [at, kind]) => afterRefusal(state, kind, at * 1_000), ARMED);
-    return trippedAt === undefined ? undefined : trippedAt / 1_000;
+    let state = ARMED;
+    for (const [at, kind] of answers) {
+      state = afterRefusal(state, kind, at * 1_000, WINDOW_MS);
+      if (state.isTripped) return at;
+    }
+    return undefined;
   }
 
   const denied = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'denied']);
@@ -70,11 +76,24 @@ describe('the kill switch (F10)', () => {
       ],
       20,
     ],
-    ['later refusals do not change the time at which sealing stopped', denied(0, 10, 20, 30, 4_000), 20],
   ];
 
   test.each(table)('the kill switch counts refusals: %s', (_, answers, expected) => {
     expect(stopsAt(...answers)).toBe(expected);
+  });
+
+  test.each([
+    [0.1, 60],
+    [5, 60],
+    [10, 80],
+    [30, 200],
+  ])('at a deadline of %d s for each call, refusals count together for %d s', (kmsTimeoutSeconds, seconds) => {
+    expect(refusalWindowMs({ kmsTimeoutSeconds })).toBe(seconds * 1_000);
+  });
+
+  test('a later refusal does not lift the stop', () => {
+    const stopped = [0, 10, 20].reduce((state, at) => afterRefusal(state, 'denied', at * 1_000, WINDOW_MS), ARMED);
+    expect(afterRefusal(stopped, 'denied', 4_000_000, WINDOW_MS).isTripped).toBe(true);
   });
 
   test('only answers about the permission to use the key are refusals', () => {
@@ -83,17 +102,17 @@ describe('the kill switch (F10)', () => {
   });
 
   test('a refusal counts for a minute, and is then ignored if no other has followed', () => {
-    const once = afterRefusal(ARMED, 'denied', 5_000);
-    expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
-    expect(hasRecentRefusal(once, 5_000)).toBe(true);
-    expect(hasRecentRefusal(once, 65_000)).toBe(true);
-    expect(hasRecentRefusal(once, 65_001)).toBe(false);
+    const once = afterRefusal(ARMED, 'denied', 5_000, WINDOW_MS);
+    expect(hasRecentRefusal(ARMED, 5_000, WINDOW_MS)).toBe(false);
+    expect(hasRecentRefusal(once, 5_000, WINDOW_MS)).toBe(true);
+    expect(hasRecentRefusal(once, 65_000, WINDOW_MS)).toBe(true);
+    expect(hasRecentRefusal(once, 65_001, WINDOW_MS)).toBe(false);
   });
 
   test('remembers at most nine refusals, however many it counts (F23)', () => {
     let state = ARMED;
     for (let at = 0; at < 1_000; at++) {
-      state = afterRefusal({ ...state, trippedAt: undefined }, 'denied', at * 8_000);
+      state = afterRefusal({ ...state, isTripped: false }, 'denied', at * 8_000, WINDOW_MS);
       expect(state.refusals.length).toBeLessThanOrEqual(9);
     }
     expect(ARMED.refusals).toEqual([]);

@@ -11,7 +11,9 @@ const NOW = T0 + 7_200_000;
 const policy = resolvePolicy(undefined, { storeKind: 's3', createNow: false });
 
 function setUp(keys: readonly RingKey[], checkedMsAgo?: number, isRefused = false) {
-  const unwrap = vi.fn<(key: RingKey) => Promise<void>>(async () => undefined);
+  const unwrap = vi.fn<(key: RingKey, held: unknown, options: object) => Promise<string>>(
+    async ({ id }) => `a wrap of ${id}`,
+  );
   const [passed, failed] = [vi.fn<() => void>(), vi.fn<(kind: string) => void>()];
   const last = checkedMsAgo === undefined ? undefined : { wallMs: NOW - checkedMsAgo, steadyMs: -checkedMsAgo };
   const limits = { lastKmsCheck: last, isRefused: () => isRefused, kmsCheckPassed: passed, failed };
@@ -43,7 +45,7 @@ test.each<readonly [string, readonly RingKey[], string | undefined]>([
   ['no key, if none is held', [], undefined],
 ])('a KMS check unwraps %s', async (_, keys, expected) => {
   const { check, unwrap, passed } = setUp(keys);
-  expect(await check.run({ foreground: false })).toBe(expected !== undefined);
+  expect(await check.run({ foreground: false })).toBe(expected && `a wrap of ${expected}`);
   expect(unwrap.mock.calls.map(([{ id }]) => id)).toEqual([expected].filter((id) => id !== undefined));
   expect(passed).toHaveBeenCalledTimes(expected === undefined ? 0 : 1);
 });
@@ -55,4 +57,14 @@ test('a failed KMS check counts as a failure only if the error comes from the KM
     await expect(check.run({ foreground: false })).rejects.toBe(error);
   }
   expect([failed.mock.calls.map(([kind]) => kind), passed.mock.calls.length]).toEqual([['denied'], 0]);
+});
+
+test.each([
+  ['in turn', false, false, false],
+  ['at once if a caller waits', true, false, true],
+  ['at once while refusals are counted, because slow ones must not delay the next check', false, true, true],
+])('a KMS check calls several key wrappers %s', async (_, foreground, isRefused, hedged) => {
+  const { check, unwrap } = setUp([ownKey(one)], 5, isRefused);
+  await check.run({ foreground });
+  expect(unwrap.mock.calls.map(([, , options]) => options)).toEqual([{ foreground, hedged }]);
 });

@@ -7,12 +7,12 @@ import type { KmsCheck } from '../../src/member/kms-check.ts';
 import type { MemberParts } from '../../src/member/parts.ts';
 import type { Repairs } from '../../src/member/repairs.ts';
 import { RingSync, type SyncOptions } from '../../src/member/sync.ts';
-import type { RingDocument, RingEntry } from '../../src/ring/document.ts';
+import type { RingDocument, RingEntry, RingWrap } from '../../src/ring/document.ts';
 import { tombstone } from '../../src/ring/facts.ts';
 import { resolvePolicy } from '../../src/ring/policy.ts';
 import { createSnapshot, type RingSnapshot } from '../../src/ring/snapshot.ts';
 import type { Stored } from '../../src/stores/stored-ring.ts';
-import { ancestorsBy, documentWith, judgementOf, RING, revocationBy } from '../support/certified.ts';
+import { ancestorsBy, documentWith, judgementOf, RING, revocationBy, wrapBy } from '../support/certified.ts';
 import { knowing, ownKey } from '../support/known-keys.ts';
 import { entry, key, numberOf } from '../support/numbered-keys.ts';
 
@@ -32,14 +32,14 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
   let now: Moment = { wallMs: NOW, steadyMs: 0 };
   let answer: Stored | RingStoreError | undefined;
   const calls: number[] = [];
-  const [judged, wasRead, checked, noteCorrupt] = [
+  const [judged, wasRead, checked, noteRefused] = [
     vi.fn<() => void>(),
     vi.fn<() => void>(),
     vi.fn<() => void>(),
-    vi.fn<(entry: RingEntry) => void>(),
+    vi.fn<KeyWraps['noteRefused']>(() => true),
   ];
   const consider = vi.fn<Repairs['consider']>();
-  const run = vi.fn<KmsCheck['run']>(async () => true);
+  const run = vi.fn<KmsCheck['run']>(async () => wrapBy(key(1)));
   const view = {
     snapshot: known,
     limits: { wasRead, kmsCheckPassed: checked },
@@ -67,7 +67,7 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
   const parts = {
     ring: RING,
     policy,
-    wraps: { unwrap, noteCorrupt },
+    wraps: { unwrap, noteRefused },
     stored: { read: async () => (answer instanceof Error ? Promise.reject(answer) : answer) },
     view,
   };
@@ -97,7 +97,7 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
     judged,
     wasRead,
     checked,
-    noteCorrupt,
+    noteRefused,
     consider,
     run,
     pass,
@@ -267,20 +267,38 @@ describe('the entries that a read unwraps', () => {
     expect([slow.calls.length, slow.numbers()[1]]).toEqual([4, [5, 4, 3, 2]]);
   });
 
-  test.each<readonly [string, boolean | Error, SyncOptions, string, readonly (readonly number[])[], number]>([
-    ['is corrupt if the KMS unwraps a known key', true, BACKGROUND, 'done', [[1], [], [2]], 1],
-    ['is tried again if no key could be checked', false, BACKGROUND, 'denied', [[1], [2], []], 0],
-    ['is tried again if the check fails too', new Error('x'), BACKGROUND, 'denied', [[1], [2], []], 0],
-    ['is not checked because of a token', true, { ...BACKGROUND, forToken: true }, 'denied', [[1], [2], []], 0],
-  ])('an entry that the KMS refuses %s', async (_, checkedAs, options, outcome, snapshot, corrupt) => {
-    const { read, run, numbers, noteCorrupt } = setUp({ failing: { 2: 'denied' } });
+  const held = wrapBy(key(1));
+
+  test.each<readonly [string, RingWrap | Error | undefined, SyncOptions, number]>([
+    ['is reported once the KMS unwraps a known key', held, BACKGROUND, 1],
+    ['is reported if no key could be checked', undefined, BACKGROUND, 1],
+    ['is reported if the check fails too', new Error('x'), BACKGROUND, 1],
+    ['is not checked because of a token', held, { ...BACKGROUND, forToken: true }, 0],
+  ])('an entry that the KMS refuses once %s, and is tried again', async (_, checkedAs, options, checks) => {
+    const { read, run, numbers, noteRefused } = setUp({ failing: { 2: 'denied' } });
     run.mockImplementation(async () => {
       if (checkedAs instanceof Error) throw checkedAs;
       return checkedAs;
     });
-    expect(await read(documentWith(root, entry(2, [1])), options)).toBe(outcome);
+    expect(await read(documentWith(root, entry(2, [1])), options)).toBe('denied');
+    expect(numbers()).toEqual([[1], [2], []]);
+    expect(run).toHaveBeenCalledTimes(checks);
+    expect(noteRefused).not.toHaveBeenCalled();
+  });
+
+  test.each<readonly [string, number, boolean, string, readonly (readonly number[])[], number]>([
+    ['is corrupt if 8 s have passed', 8_000, true, 'done', [[1], [], [2]], 1],
+    ['is tried again if less time has passed', 7_999, true, 'denied', [[1], [2], []], 0],
+    ['is tried again if it has a wrap by another key wrapper', 8_000, false, 'denied', [[1], [2], []], 1],
+  ])('an entry that the KMS refuses twice %s', async (_, ms, isUnreadable, outcome, snapshot, noted) => {
+    const { read, pass, numbers, noteRefused } = setUp({ failing: { 2: 'denied' } });
+    noteRefused.mockReturnValue(isUnreadable);
+    const document = documentWith(root, entry(2, [1]));
+    await read(document);
+    pass(ms);
+    expect(await read(document)).toBe(outcome);
     expect(numbers()).toEqual(snapshot);
-    expect(noteCorrupt).toHaveBeenCalledTimes(corrupt);
+    expect(noteRefused).toHaveBeenCalledTimes(noted);
   });
 
   test('a key that does not belong to the ring is unreadable', async () => {

@@ -293,9 +293,27 @@ describe('a revocation', () => {
     ]);
   });
 
-  test('nothing is written if no key can certify the revocation', async () => {
-    const { writer, documents } = setUp({ known: createSnapshot([keyOf(known, two)], [third]) });
-    const revoked = writer.revoke([tombstone(third, undefined)]);
+  test('the successor revokes keys that are not unwrapped and newer than all known ones', async () => {
+    const waitingToo = createSnapshot([keyOf(known, one)], [second], [third]);
+    const { writer, documents, install } = setUp({ known: waitingToo });
+    await writer.revoke([keyOf(known, one), ...[second, third].map((entry) => tombstone(entry, undefined))]);
+    expect(certifiersOf(documents)).toEqual([
+      [one.id, [one.id, fresh.id]],
+      [two.id, [fresh.id]],
+      [three.id, [fresh.id]],
+      [fresh.id, undefined],
+    ]);
+    const [after] = install.mock.calls[0] ?? [];
+    expect([after?.carried, after?.unreadable]).toEqual([[], []]);
+  });
+
+  test.each<readonly [string, Facts, RingEntry]>([
+    ['the KMS fails', { creating: failed }, third],
+    ['the clock is unconfirmed', { trouble: 'stepped' }, third],
+    ['the key was created later than the successor', {}, entryBy(three, [], { created: NOW + SECOND })],
+  ])('nothing is written if no key can certify the revocation, because %s', async (_, facts, entry) => {
+    const { writer, documents } = setUp({ known: createSnapshot([keyOf(known, two)], [entry]), ...facts });
+    const revoked = writer.revoke([tombstone(entry, undefined)]);
     await expect(revoked).rejects.toMatchObject({ kind: 'unavailable', detail: expect.stringContaining(three.id) });
     expect(documents).toEqual([]);
   });

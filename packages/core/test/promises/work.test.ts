@@ -41,7 +41,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     return work;
   }
 
-  test('200 000 notifications cause one read per missRefresh and member, no KMS call and no delayed seal', async () => {
+  test('200 000 notifications cause one read per missRefresh per member, no KMS call and no delayed seal', async () => {
     const seconds = 2_000;
     const calm = await notified(0, seconds);
     const flooded = await notified(100, seconds, async (members) => {

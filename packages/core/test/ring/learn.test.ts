@@ -209,7 +209,7 @@ describe('a key of which only the revocation is known', () => {
     expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
   });
 
-  test('a key is used again if only a supposedly newer key, in fact an older one, certified its revocation', () => {
+  test('a key is used again if its revocation was certified only by an older key that claimed to be newer', () => {
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
     const right = entryBy(four, [three]);

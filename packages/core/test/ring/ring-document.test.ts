@@ -274,9 +274,9 @@ describe('a document that a member must refuse', () => {
     ['wrap', (_, __, it) => void (it['x'] = 1), (_, __, it) => void (it['constructor'] = 1)],
     ['ancestors', (_, __, ___, ____, it) => void (it['x'] = 1), (_, __, ___, ____, it) => void (it['by'] = {})],
     ['revocation', (_, __, ___, it) => void (it['x'] = 1), (_, __, ___, it) => void (it['toString'] = null)],
-  ])('a document with an unknown member of the %s is refused', (_, one, other) => {
-    expect(() => parseEdited(one)).toThrow('corrupt: an unknown member');
-    expect(() => parseEdited(other)).toThrow('corrupt: an unknown member');
+  ])('a document with an unknown property of the %s is refused', (_, one, other) => {
+    expect(() => parseEdited(one)).toThrow('corrupt: an unknown property');
+    expect(() => parseEdited(other)).toThrow('corrupt: an unknown property');
   });
 
   test('a document with a member __proto__ at any level is refused', () => {

@@ -111,8 +111,3 @@ export function carriesState(message: unknown): boolean {
   const state = ownMember(ownMember(message, 'params'), 'requestState');
   return state !== undefined && state !== null;
 }
-
-/** Whether a value looks like a JSON-RPC message. */
-export function isRpc(value: unknown): boolean {
-  return ownMember(value, 'jsonrpc') !== undefined || ownMember(value, 'method') !== undefined;
-}

@@ -1,5 +1,6 @@
 import { parseExactly, printExactly } from './exact-json.ts';
 import { GatheredBytes } from './gathered-bytes.ts';
+import { hasDuplicates } from './json-structure.ts';
 import { mayHaveState } from './lenient-reading.ts';
 
 const LINE_FEED = 0x0a;
@@ -9,6 +10,8 @@ const CARRIAGE_RETURN = 0x0d;
 interface Rewriting {
   /** Returns the message that replaces `message`, or `message` itself. */
   readonly rewrite: (message: unknown) => Promise<unknown>;
+  /** Whether the stream answers a call. Then no event that is not JSON may contain a state, not even as text. */
+  readonly isAnswer: boolean;
   /** Returns the message that replaces an event which may hold a state and is not JSON. */
   readonly unreadable: () => unknown;
   readonly maxEventBytes: number;
@@ -82,21 +85,23 @@ class EventSplitter {
   }
 }
 
-async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewriting): Promise<Uint8Array> {
+async function rewriteEvent(event: Uint8Array, { rewrite, isAnswer, unreadable }: Rewriting): Promise<Uint8Array> {
   const text = new TextDecoder().decode(event);
   const lines = text.split(/\r\n|\n|\r/);
   const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
   const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
   const replaced = (): Uint8Array => Buffer.from(`data: ${printExactly(unreadable())}\n\n`);
+  const mayLeak = (parts: readonly string[]): boolean =>
+    mayHaveState(parts.join('\n')) && (isAnswer || parts.some(mayBeJson));
+  if (mayLeak(others)) return replaced();
   let message: unknown;
   try {
     message = parseExactly(data);
   } catch {
-    return mayHaveState(text) ? replaced() : event;
+    return mayLeak([data]) ? replaced() : event;
   }
   const rewritten = await rewrite(message);
-  if (rewritten === message && !mayHaveState(text)) return event;
-  if (mayHaveState(others.join('\n'))) return replaced();
+  if (rewritten === message && !(mayHaveState(text) && hasDuplicates(data, message))) return event;
   try {
     // If two members have the same name, the client gets the one that was checked. Some clients, such as older ones in
     // Python, treat these characters, which occur in JSON only within strings, as the end of a line.
@@ -109,6 +114,11 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
     // The JSON is nested too deeply.
     return replaced();
   }
+}
+
+/** Whether a text begins like the JSON of an object or array, or like a comment, also after the name of a field. */
+function mayBeJson(text: string): boolean {
+  return /^(?:[a-z]*:)?[\s\p{Control}\uFEFF\uFFFD]*[{[/#]/u.test(text);
 }
 
 function dataOf(line: string): string | undefined {

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 
 /**
  * Parses JSON. Integers that a double cannot represent become bigints, because a handler that reads 64-bit integers
- * must get the number that the client sent.
+ * must get the number that the client sent. The integer -0 becomes 0.
  * @throws {SyntaxError} for text that is not JSON, and for a number out of range, which would be printed as null.
  * @throws {RangeError} for text that contains long numbers and is nested too deeply.
  */
 export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  if (!/\d{16}|\d[eE]\+?\d{3}/.test(text)) return value;
+  if (!/\d{16}|\d[eE]\+?\d{3}|-0(?![\d.eE])/.test(text)) return value;
   const mark = newMark();
-  // Marks integers that may not fit in a double. By default, no parser reads more than 4096 digits as an integer.
-  const marked = (part: string) => part.replaceAll(/(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g, `"${mark}$&"`);
+  // Marks integers that may not fit in a double, and -0. By default, no parser reads more than 4096 digits as an integer.
+  const marked = (part: string) => part.replaceAll(/(?<![\d.eE+-])(?:-?\d{16,4096}|-0)(?![\d.eE])/g, `"${mark}$&"`);
   return unmarked(JSON.parse(outsideOfStrings(text, marked)), mark);
 }
 
@@ -43,7 +43,8 @@ function unmarked(value: unknown, mark: string): unknown {
 }
 
 function integerOf(digits: string): number | bigint {
-  const integer = Number(digits);
+  // The sum of -0 and 0 is 0. In most languages, as in Python, there is no integer -0.
+  const integer = Number(digits) + 0;
   return Number.isSafeInteger(integer) ? integer : BigInt(digits);
 }
 
@@ -65,7 +66,7 @@ function replaceMembers(value: object, replaced: (one: unknown) => unknown): voi
 }
 
 /** Replaces the parts of a JSON text that are not in strings. */
-function outsideOfStrings(json: string, replaced: (part: string) => string): string {
+export function outsideOfStrings(json: string, replaced: (part: string) => string): string {
   const parts: string[] = [];
   let at = 0;
   for (let opening = json.indexOf('"'); opening !== -1; opening = json.indexOf('"', at)) {

@@ -2,12 +2,21 @@ import { errorAnswer, internalError, invalidRequestStateError, Refusal, type Wir
 import { isCarrierMethod } from '../boundary/request-identity.ts';
 import type { StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
-import { Call, carrierMethodOf, carriesState, hasId, isRpc, messagesIn } from './call.ts';
+import { Call, carrierMethodOf, carriesState, hasId, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
 import { parseExactly, printExactly } from './exact-json.ts';
 import { GatheredBytes } from './gathered-bytes.ts';
-import { isMisleading, mayHaveState } from './lenient-reading.ts';
-import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
+import { hasDuplicates } from './json-structure.ts';
+import { mayHaveState } from './lenient-reading.ts';
+import {
+  DIGESTS,
+  type JsonBody,
+  type RefusedBody,
+  readRequestBody,
+  refusedEncoding,
+  withBody,
+  withMessage,
+} from './request-body.ts';
 
 /** The size limits, in bytes. */
 interface Limits {
@@ -36,23 +45,8 @@ export class GuardedFetch {
     if (body.kind === 'refused') return this.#refused(body);
     if (body.kind === 'other') return await this.#outgoing(await handle(body.request), undefined, false);
     const { value: message } = body;
-    const messages = messagesIn(message);
-    if (body.mayBeCarrier && messages.some(isMisleading)) {
-      return this.#refused({ status: 400, message: 'Bad Request: other parsers could read the message differently' });
-    }
     const method = carrierMethodOf(message);
-    if (method === undefined || !hasId(message)) {
-      if (!body.mayBeCarrier && !messages.some(isRpc)) {
-        return await this.#outgoing(await handle(withBody(request, body.bytes, request.headers)), undefined, false);
-      }
-      if (this.#mayPass(messages)) {
-        // If two members have the same name, the handler gets the one that was checked.
-        const checked = body.mayBeCarrier ? printed(message) : body.bytes;
-        if (checked === undefined) return this.#refused(TOO_DEEP);
-        return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
-      }
-      return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
-    }
+    if (method === undefined || !hasId(message)) return await this.#serveOther(request, body, handle);
     const call = new Call(this.#guard, Object(message), { method, signal: request.signal, principal });
     try {
       await call.unseal();
@@ -62,6 +56,19 @@ export class GuardedFetch {
     const checked = printed(message);
     if (checked === undefined) return this.#refused(TOO_DEEP);
     return await this.#outgoing(await handle(withMessage(request, checked)), call, true);
+  }
+
+  /** Serves a request other than a single call that may carry a state. */
+  async #serveOther(request: Request, body: JsonBody, handle: Exchange['handle']): Promise<Response> {
+    if (!body.holdsRpc) {
+      return await this.#outgoing(await handle(withBody(request, body.bytes, request.headers)), undefined, false);
+    }
+    if (!this.#mayPass(messagesIn(body.value))) {
+      return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
+    }
+    const checked = body.mustPrint ? printed(body.value) : body.bytes;
+    if (checked === undefined) return this.#refused(TOO_DEEP);
+    return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
   }
 
   /**
@@ -92,6 +99,7 @@ export class GuardedFetch {
     if (isEvents) {
       const rewriting = rewriteEvents({
         rewrite,
+        isAnswer: call !== undefined,
         unreadable: () =>
           errorAnswer(call?.id, this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'))),
         maxEventBytes: this.#limits.maxResponseBytes,
@@ -105,15 +113,17 @@ export class GuardedFetch {
       return this.#unsent(call);
     }
     const text = new TextDecoder().decode(bytes);
+    const mustBeJson = call !== undefined && response.ok;
     let message: unknown;
     try {
-      message = parseExactly(text);
+      message = parseExactly(mustBeJson ? new TextDecoder('utf-8', { fatal: true }).decode(bytes) : text);
     } catch {
-      return mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
+      return mustBeJson || mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
     }
     const rewritten = await rewrite(message);
     // If two members have the same name, the client gets the one that was checked.
-    if (rewritten === message && !mayHaveState(text)) return new Response(Buffer.from(bytes), response);
+    if (rewritten === message && !(mayHaveState(text) && hasDuplicates(text, message)))
+      return new Response(Buffer.from(bytes), response);
     const checked = printed(rewritten);
     return checked === undefined ? this.#unreadable(call) : withAnswer(response, checked);
   }
@@ -183,7 +193,7 @@ function answerOf(message: object, status = 200): Response {
 
 function withAnswer(response: Response, body: ReadableStream<Uint8Array> | string): Response {
   const headers = new Headers(response.headers);
-  for (const name of ['content-length', 'etag', 'content-digest']) headers.delete(name);
+  for (const name of ['content-length', 'etag', ...DIGESTS]) headers.delete(name);
   const { status, statusText } = response;
   return new Response(body, { status, statusText, headers });
 }

@@ -56,7 +56,8 @@ export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly 
  * responses of `handler` (JSON and server-sent events), and verifies every `requestState` in requests before `handler`
  * gets them. The handler reads and returns plaintext. Refusals are the same as with `protectRequestState`.
  *
- * Requests that are not JSON-RPC reach the handler unchanged. Pass each request to the returned function before its
+ * Requests that cannot be JSON-RPC reach the handler unchanged. A request that another parser could read differently is
+ * answered with status 400. Pass each request to the returned function before its
  * body is read.
  *
  * @throws {TypeError} for an invalid or unknown option, and if the audience or `bindPrincipal` is missing.

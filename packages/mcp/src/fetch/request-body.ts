@@ -1,25 +1,25 @@
 import { parseExactly } from './exact-json.ts';
 import { GatheredBytes } from './gathered-bytes.ts';
-import { mayBeCarrier } from './lenient-reading.ts';
-
-/** The first bytes of a message's JSON: `{`, `[`, and `/` or `#` of a comment. */
-const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f, 0x23];
-/** Bytes that can precede a message: byte order marks, and the UTF-8 of white space that many languages remove. */
-const SKIPPED: ReadonlySet<number> = new Set(
-  Buffer.from(
-    'feff efbbbf c285 c2a0 e19a80 e28080 8182838485868788898a a8a9af e2819f e38080'.replaceAll(' ', ''),
-    'hex',
-  ),
-);
-/** Some parsers also skip control characters. */
-const SPACE = 0x20;
+import { JsonStart } from './json-start.ts';
+import { hasDuplicates, hasReference } from './json-structure.ts';
+import { mayBeCarrier, readLeniently } from './lenient-reading.ts';
 
 /** The content of a request. */
 export type RequestBody =
-  | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown; readonly mayBeCarrier: boolean }
+  | ({ readonly kind: 'json' } & JsonBody)
   /** A body that the handler cannot mistake for a message with a state. `request` has the body that was sent. */
   | { readonly kind: 'other'; readonly request: Request }
   | ({ readonly kind: 'refused' } & RefusedBody);
+
+/** A body that this package and the handler read in the same way. */
+export interface JsonBody {
+  readonly bytes: Uint8Array;
+  readonly value: unknown;
+  /** Whether the response may be the answer to a JSON-RPC message. */
+  readonly holdsRpc: boolean;
+  /** Whether the handler must get `value`: of two members with the same name, some parsers read the other one. */
+  readonly mustPrint: boolean;
+}
 
 /** A body that a handler could read differently from this package, or that is too large. */
 export interface RefusedBody {
@@ -34,44 +34,85 @@ export interface RefusedBody {
 export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
   const { body } = request;
   if (body === null) return { kind: 'other', request: acceptingPlain(request) };
-  const encoding = refusedEncoding(request.headers);
-  if (encoding !== undefined) return { kind: 'refused', status: 415, message: `Unsupported Media Type: ${encoding}` };
+  const { headers } = request;
+  const encoding = refusedEncoding(headers, LATIN);
+  if (encoding !== undefined) return unsupported(encoding);
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   const read = new GatheredBytes();
-  let isJson = false;
+  const start = new JsonStart();
+  let isJson: boolean | undefined;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
     read.add(value);
-    if (!isJson) {
-      const first = value.find((byte) => byte > SPACE && !SKIPPED.has(byte));
-      isJson = FIRST.includes(first ?? SPACE);
-      if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read.bytes, reader) };
-    }
-    if (read.size > maxBytes || (isJson && Number(request.headers.get('content-length')) > maxBytes)) {
+    isJson ??= start.mayBeJson(value);
+    if (isJson === false) return { kind: 'other', request: withRest(request, read.bytes, reader) };
+    const refused = problemWith(headers, { size: read.size, isJson, maxBytes });
+    if (refused !== undefined) {
       await reader.cancel();
-      const message = `Payload Too Large: Request body must not exceed ${maxBytes} bytes`;
-      return { kind: 'refused', status: 413, message };
+      return refused;
     }
   }
-  const { bytes } = read;
-  const text = new TextDecoder().decode(bytes);
-  const isSuspect = mayBeCarrier(text);
+  return isJson === true
+    ? parsed(request, read.bytes)
+    : { kind: 'other', request: withBody(request, read.bytes, new Headers(headers)) };
+}
+
+/** Checks the part of a body that has arrived. */
+function problemWith(
+  headers: Headers,
+  { size, isJson = false, maxBytes }: { size: number; isJson: boolean | undefined; maxBytes: number },
+): RequestBody | undefined {
+  const encoding = isJson ? refusedEncoding(headers) : undefined;
+  if (encoding !== undefined) return unsupported(encoding);
+  if (size <= maxBytes && !(isJson && Number(headers.get('content-length')) > maxBytes)) return undefined;
+  const message = `Payload Too Large: Request body must not exceed ${maxBytes} bytes`;
+  return { kind: 'refused', status: 413, message };
+}
+
+function parsed(request: Request, bytes: Uint8Array): RequestBody {
+  let text: string;
   try {
-    return { kind: 'json', bytes, value: parseExactly(text), mayBeCarrier: isSuspect };
+    // Some parsers accept bytes that are not UTF-8: for Jackson, C0 AF is a slash.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    if (isSuspect) return { kind: 'refused', status: 400, message: 'Bad Request: the body is not valid JSON in UTF-8' };
+    return UNREADABLE;
+  }
+  const isSuspect = mayBeCarrier(text);
+  let value: unknown;
+  try {
+    // Text that names no call passes as it was sent, also with numbers that other parsers read and this package does not.
+    value = isSuspect ? parseExactly(text) : JSON.parse(text);
+  } catch {
+    if (isSuspect) return UNREADABLE;
     return { kind: 'other', request: withBody(request, bytes, new Headers(request.headers)) };
   }
+  const { isMisleading, holdsRpc } = readLeniently(value, isSuspect);
+  if (isMisleading || (isSuspect && MAY_REFER.test(text) && hasReference(value))) return MISLEADING;
+  const mustPrint = isSuspect && (holdsRpc || hasDuplicates(text, value));
+  return { kind: 'json', bytes, value, holdsRpc: holdsRpc || isSuspect, mustPrint };
+}
+
+const UNREADABLE = badRequest('the body is not valid JSON in UTF-8');
+const MISLEADING = badRequest('other parsers could read the message differently');
+/** A member `$ref`, or an escape that could be part of one. */
+const MAY_REFER = /\$ref|\\/;
+
+function badRequest(reason: string): RequestBody {
+  return { kind: 'refused', status: 400, message: `Bad Request: ${reason}` };
+}
+
+function unsupported(reason: string): RequestBody {
+  return { kind: 'refused', status: 415, message: `Unsupported Media Type: ${reason}` };
 }
 
 /**
- * The same request with another message as its body. It does not accept compressed responses, because they could not
- * be read.
+ * The same request with a message as its body: the bytes that were sent, or other text. It does not accept compressed
+ * responses, because they could not be read.
  */
 export function withMessage(request: Request, body: Uint8Array | string): Request {
   const headers = plainHeaders(request);
-  headers.delete('content-length');
+  if (typeof body === 'string') for (const name of ['content-length', ...DIGESTS]) headers.delete(name);
   return withBody(request, body, headers);
 }
 
@@ -116,13 +157,22 @@ function carriedOver(from: Request, to: Request): Request {
   return to;
 }
 
-/** The reason why another parser could read a body differently from this package; undefined if there is no reason. */
-export function refusedEncoding(headers: Headers): string | undefined {
+/** Headers with a digest of the body. */
+export const DIGESTS = ['content-digest', 'repr-digest', 'digest', 'content-md5'] as const;
+
+/** Charsets in which the bytes of ASCII characters are those of UTF-8, as patterns. */
+const UTF_8 = 'utf-?8|us-ascii';
+const LATIN = `${UTF_8}|latin1|iso-8859-\\d+|windows-125\\d`;
+
+/**
+ * The reason why another parser could read a body differently from this package; undefined if there is no reason.
+ * @param charsets - Pattern of the accepted charsets.
+ */
+export function refusedEncoding(headers: Headers, charsets: string = UTF_8): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';
   // Checks every charset, with or without quotation marks, because parsers differ in which one they use.
-  const charsets = (headers.get('content-type') ?? '').toLowerCase().split('charset').slice(1);
-  return charsets.every((charset) => /^\s*=\s*("(utf-?8|us-ascii)"|utf-?8|us-ascii)\s*(;|$)/.test(charset))
-    ? undefined
-    : 'charset must be utf-8';
+  const named = (headers.get('content-type') ?? '').toLowerCase().split('charset').slice(1);
+  const accepted = new RegExp(`^\\s*=\\s*("(${charsets})"|${charsets})\\s*(;|$)`);
+  return named.every((charset) => accepted.test(charset)) ? undefined : 'charset must be utf-8';
 }

@@ -153,7 +153,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
       const material = materialOf(binding, who);
       if (material === undefined)
         throw option.rangeError(
-          `${OWNER}: who.subject and who.target must not have lone surrogates, and who.subject no zero byte`,
+          `${OWNER}: who.subject and who.target must not contain lone surrogates, and who.subject must not contain a zero byte`,
         );
       const key = keys.seal;
       // mcp.d's payloads are JSON objects. The bind tag of a subject like that would be the signature of a forged token.

@@ -3,15 +3,24 @@ import { expect, test } from 'vitest';
 import { rewriteEvents } from '../../src/fetch/event-stream.ts';
 
 /** The output for these chunks, as text; every message with a member `secret` is replaced. */
-async function rewritten(sent: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string> {
-  return (await piecesOf(sent, maxEventBytes)).join('');
+async function rewritten(sent: readonly Uint8Array[], settings: Settings = {}): Promise<string> {
+  return (await piecesOf(sent, settings)).join('');
 }
 
-async function piecesOf(chunks: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string[]> {
+interface Settings {
+  readonly maxEventBytes?: number;
+  readonly isAnswer?: boolean;
+}
+
+async function piecesOf(
+  chunks: readonly Uint8Array[],
+  { maxEventBytes = 1_000_000, isAnswer = true }: Settings = {},
+): Promise<string[]> {
   const hide = async (message: unknown): Promise<unknown> =>
     Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
   const rewriting = {
     rewrite: hide,
+    isAnswer,
     unreadable: () => ({ hidden: true }),
     maxEventBytes,
     tooLarge: () => {},
@@ -94,16 +103,37 @@ test.each([
   ['a number that is not JSON', 'data: {"requestState":"secret","amount":NaN}\n\n'],
   ['an escaped name', 'data: {"\\u0072equest\\u0053tate":"secret"\n\n'],
   ['a comment', ': {"requestState":"secret"}\n\n'],
+  ['a comment on two lines', ': {\n: "requestState":"secret"}\n\n'],
+  ['a line without a field', '{"requestState":"secret"}\n\n'],
 ])('an event that names a state but is not JSON is replaced: %s', async (_name, event) => {
-  expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
+  for (const isAnswer of [true, false]) {
+    const left = await rewritten([Buffer.from(`id: 1\n\n${event}`)], { isAnswer });
+    expect(left).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
+  }
+});
+
+test.each([
+  ['a text', 'data: the word requestState\n\n'],
+  ['a comment', ': the word requestState\ndata: 1.0\n\n'],
+  ['a name', 'event: requestState\ndata: { "a": 1.0 }\n\n'],
+])('%s with the word requestState passes, unless the stream answers a call', async (_name, event) => {
+  expect(await rewritten([Buffer.from(event)], { isAnswer: false })).toBe(event);
+  expect(await rewritten([Buffer.from(event)], { isAnswer: true })).toBe('data: {"hidden":true}\n\n');
+});
+
+test('JSON with the word requestState passes byte for byte, unless it has two members with the same name', async () => {
+  const event = 'id: 1\ndata: { "delta": "requestState",\ndata: "n": 1.0 }\n\n';
+  expect(await rewritten([Buffer.from(event)])).toBe(event);
+  const twice = Buffer.from(event.replace('"delta"', '"delta": 1, $&'));
+  expect(await rewritten([twice])).toBe('id: 1\ndata: {"delta":"requestState","n":1}\n\n');
 });
 
 test('a stream fails at an event over the limit, however many chunks the event arrives in', async () => {
   const chunks = (...texts: readonly string[]) => texts.map((one) => Buffer.from(one));
   for (const fitting of [['data: 1234'], ['data: ', '1234'], ['data: 12345\n\ndata: 6789']])
-    expect(await rewritten(chunks(...fitting), 10)).toBe(fitting.join(''));
+    expect(await rewritten(chunks(...fitting), { maxEventBytes: 10 })).toBe(fitting.join(''));
   for (const large of [['data: 12345'], ['data: ', '12345'], ['data: 1\n\ndata:', '123456']])
-    await expect(rewritten(chunks(...large), 10)).rejects.toThrow('more than 10 bytes');
+    await expect(rewritten(chunks(...large), { maxEventBytes: 10 })).rejects.toThrow('more than 10 bytes');
 });
 
 test('a rewritten message contains no line separator at which Python splits lines', async () => {

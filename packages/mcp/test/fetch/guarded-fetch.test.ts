@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { carriesState, hasId, isRpc } from '../../src/fetch/call.ts';
+import { carriesState, hasId } from '../../src/fetch/call.ts';
 import { type FetchPrincipal, protectFetch } from '../../src/fetch/protect-fetch.ts';
 import { type RejectEvent, RequestStateSecurity } from '../../src/index.ts';
 import { createMcpdRequestStateSecurity } from '../../src/mcpd/index.ts';
@@ -13,6 +13,7 @@ const READ = { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: '
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 const EVENTS_TYPE = { 'content-type': 'text/event-stream' };
+const DIGESTS = { 'content-digest': 'D', 'repr-digest': 'D', digest: 'D', 'content-md5': 'D' };
 const answered = (result: unknown, id: unknown = 1) => JSON.stringify({ jsonrpc: '2.0', id, result });
 const replaced = (id: unknown = 1) => JSON.stringify({ jsonrpc: '2.0', id, error: NOT_SEALED });
 const refused = (message: string) => JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } });
@@ -37,7 +38,8 @@ async function exchanged(sent: unknown, answer: string | Response = answered({})
   };
   const onerror = ({ message }: Error) => errors.push(message);
   const guarded = protectFetch(handler, security, { audience: null, bindPrincipal, onerror, ...options });
-  const body = method === 'GET' ? null : typeof sent === 'string' ? sent : JSON.stringify(sent);
+  const isBody = typeof sent === 'string' || sent instanceof Uint8Array;
+  const body = method === 'GET' ? null : isBody ? Buffer.from(sent) : JSON.stringify(sent);
   const response = await guarded(
     new Request('http://127.0.0.1/mcp', { method, body, headers, signal: signal ?? null }),
   );
@@ -56,6 +58,8 @@ const withState = (message: typeof CALL | typeof READ, requestState: unknown) =>
 test.each([
   ['a name that is folded', { ...PING, Method: 'tools/call' }, 'other parsers could read the message differently'],
   ['a number that is not JSON', '{"method":"tools/call","n":NaN}', 'the body is not valid JSON in UTF-8'],
+  ['a text in another encoding', Buffer.from('{"text":"caf\xe9"}', 'latin1'), 'the body is not valid JSON in UTF-8'],
+  ['a method that is not text', { ...PING, method: true }, 'other parsers could read the message differently'],
   [
     'a deep call',
     JSON.stringify(CALL).replace('"refund"', `$&,"a":${'['.repeat(50_000)}${']'.repeat(50_000)}`),
@@ -63,7 +67,7 @@ test.each([
   ],
   [
     'a deep notification',
-    `{"method":"a","b":"tools/call","a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`,
+    `{"method":"a","params":{"b":"tools/call","a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`,
     'the body is nested too deeply',
   ],
 ])('%s is answered with status 400 and the reason, which is reported', async (_name, sent, reason) => {
@@ -153,17 +157,32 @@ describe('the answer to a call', () => {
     ['that is null', ' null'],
     ['that is a number', ' 5'],
     ['that is a batch', '[ {"jsonrpc":"2.0","id":1,"result":{}}, {"jsonrpc":"2.0","id":2,"result":{}} ]'],
-    ['that is not JSON', 'not JSON'],
+    [
+      'with the word requestState',
+      '{ "jsonrpc":"2.0", "id":1, "result":{"content":[{"type":"text","text":"requestState"}], "n":1.0} }',
+    ],
   ])('an answer %s is sent byte for byte, with its headers', async (_name, answer) => {
     const headers = { ...JSON_TYPE, etag: 'E' };
     const { text, response, errors } = await exchanged(CALL, new Response(answer, { headers, status: 201 }));
     expect([text, response.headers.get('etag'), response.status, errors]).toEqual([answer, 'E', 201, []]);
   });
 
+  test.each([
+    ['that is not JSON', 'not JSON'],
+    ['that is empty', ''],
+    ['whose text is not in UTF-8', Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"text":"caf\xe9"}}', 'latin1')],
+  ])('an answer of the type JSON %s is replaced, unless its status is an error', async (_name, body) => {
+    const { text, status, errors } = await exchanged(CALL, new Response(body, { headers: JSON_TYPE, status: 201 }));
+    expect([text, status]).toEqual([replaced(), 200]);
+    expect(errors.join()).toContain('a response cannot be read');
+    const failed = await exchanged(CALL, new Response(body, { headers: JSON_TYPE, status: 500 }));
+    expect([failed.text, failed.status]).toEqual([Buffer.from(body).toString(), 500]);
+  });
+
   test.each(['application/json', 'Application/JSON ; charset=utf-8', 'application/vnd.mcp+json'])(
     'the state in an answer of the type %s is sealed, and headers that no longer match the answer are dropped',
     async (type) => {
-      const stale = { etag: 'E', 'content-digest': 'D', 'content-length': '9' };
+      const stale = { etag: 'E', ...DIGESTS, 'content-length': '9' };
       const headers = { ...stale, 'content-type': type, 'x-of-its': 'own' };
       const { text, response } = await exchanged(CALL, new Response(answered(ASKED), { headers, status: 201 }));
       expect(JSON.parse(text).result.requestState).toMatch(/^v1\./);
@@ -211,7 +230,8 @@ describe('the answer to a call', () => {
 
 describe('the answer to another request', () => {
   test('an answer to another request is replaced if it has a state or, with status 500, is unreadable', async () => {
-    expect((await exchanged(PING, answered(ASKED))).text).toBe(replaced());
+    for (const sent of [PING, { 0: { id: 1 }, method: true }, { text: 'tools/call' }, ['tools/call']])
+      expect((await exchanged(sent, answered(ASKED))).text).toBe(replaced());
     const { text, status, errors } = await exchanged(PING, answered(ASKED).slice(0, -3));
     expect([text, status]).toEqual([replaced(null), 500]);
     expect(errors).toEqual([
@@ -227,15 +247,37 @@ describe('the answer to another request', () => {
     expect((await exchanged(CALL, new Response(null, { headers: EVENTS_TYPE }))).text).toBe('');
   });
 
+  test('an event that is a text with the word requestState passes, unless it answers a call', async () => {
+    const events = () => new Response('data: requestState\n\n', { headers: EVENTS_TYPE });
+    for (const sent of [PING, { a: 1 }]) expect((await exchanged(sent, events())).text).toBe('data: requestState\n\n');
+    expect((await exchanged(CALL, events())).text).toBe(`data: ${replaced()}\n\n`);
+  });
+
   test.each([
     ['a call', CALL, null],
     ['a request of another method', PING, null],
     ['a batch with one message', [{ a: 1 }, PING], null],
     ['a batch with a call without a state', [PING, CALL], null],
+    ['an object that a parser could take for a batch', { 0: { id: 1 }, method: true }, null],
     ['JSON of another kind', { a: 1 }, 'gzip'],
+    ['JSON of another kind with a member method', { a: { method: 'GET' } }, 'gzip'],
   ])('accept-encoding reaches the handler only with requests that are not MCP: %s', async (_name, sent, encoding) => {
     const { got } = await exchanged(sent, '{}', { headers: { 'accept-encoding': 'gzip' } });
     expect(got[0]?.headers.get('accept-encoding')).toBe(encoding);
+  });
+});
+
+describe('the headers of a request', () => {
+  test.each<[string, unknown, boolean]>([
+    ['a call', CALL, false],
+    ['a message that is printed again', [CALL], false],
+    ['a message that passes as it was sent', PING, true],
+    ['JSON of another kind', { a: 1 }, true],
+    ['a text', 'a=1', true],
+  ])('digests of the body reach the handler only with the body that was sent: %s', async (_name, sent, kept) => {
+    const { got } = await exchanged(sent, answered({}), { headers: DIGESTS });
+    const headers = Object.keys(DIGESTS).filter((name) => got[0]?.headers.has(name));
+    expect(headers).toEqual(kept ? Object.keys(DIGESTS) : []);
   });
 });
 
@@ -308,14 +350,4 @@ test.each([
   [{ requestState: 'x' }, false],
 ])('%j has a state: %s', (message, carries) => {
   expect(carriesState(message)).toBe(carries);
-});
-
-test.each([
-  [{ jsonrpc: '2.0' }, true],
-  [{ method: 'ping' }, true],
-  [{ jsonrpc: '2.0', method: 'ping' }, true],
-  [{ a: 1 }, false],
-  [5, false],
-])('%j is a JSON-RPC message: %s', (value, isOne) => {
-  expect(isRpc(value)).toBe(isOne);
 });

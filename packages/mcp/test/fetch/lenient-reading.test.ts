@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isMisleading, mayBeCarrier, mayHaveState } from '../../src/fetch/lenient-reading.ts';
+import { mayBeCarrier, mayHaveState, readLeniently } from '../../src/fetch/lenient-reading.ts';
 import { refusedEncoding } from '../../src/fetch/request-body.ts';
 
 describe('the lenient reader', () => {
@@ -34,12 +34,25 @@ describe('the lenient reader', () => {
 
   test.each([
     [{ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a', _meta: {}, task: {} } }, false],
+    [{ jsonrpc: '2.0', id: 1, result: {} }, false],
+    [{ jsonrpc: '2.0', id: 1, error: {} }, false],
     [{ method: 'a' }, false],
-    [{ method: 5, params: null }, false],
+    [{ method: 'a', params: null }, false],
+    [{ method: 'a', extra: 1 }, true],
+    [{ method: 'a', result: {} }, true],
+    [{ jsonrpc: '2.0', id: 1, params: {} }, true],
+    [{ method: 5, params: null }, true],
+    [{ method: ['tools/call'] }, true],
+    [{ method: null }, true],
     [{ method: 'tools/call\0' }, true],
+    [{ method: 'tools\uD800/call' }, true],
+    [{ method: 'tools\uFFFD/call' }, true],
+    [{ method: 'a \u{1F600}' }, false],
     [{ method: 'a', params: [] }, true],
     [{ method: 'a', params: 'a' }, true],
     [{ Method: 'a' }, true],
+    [{ 'met\uD800hod': 'a' }, true],
+    [{ 'met\uFFFDhod': 'a' }, true],
     [{ JSONRPC: '2.0' }, true],
     [{ method: 'a', Id: 1 }, true],
     [{ method: 'a', Params: {} }, true],
@@ -48,22 +61,71 @@ describe('the lenient reader', () => {
     [{ 'me-thod\0x': 'a' }, true],
     [JSON.parse('{"__proto__":{}}'), true],
     [{ method: 'a', params: { request_state: 'a' } }, true],
+    [{ method: 'a', params: { 'request\uDFFFState': 'a' } }, true],
     [{ method: 'a', params: { InputResponses: 'a' } }, true],
     [{ method: 'a', params: { arg\u0075ments: {}, URI: 'a' } }, true],
     [{ method: 'a', params: JSON.parse('{"__proto__":{}}') }, true],
-    [[], true],
+    [{ 0: { method: 'a' } }, true],
+    [{ a: { Method: 'a' } }, true],
+    [{ a: [1, { jsonrpc: '2.0' }] }, true],
+    [{ a: { b: { method: 'a' } } }, false],
+    [{ ID: 7, params: 'all', text: 'tools/call' }, false],
     [null, true],
     ['a', true],
-  ])('another parser reads %j differently: %s', (message, misleading) => {
-    expect(isMisleading(message)).toBe(misleading);
+    [[], false],
+    [['tools/call', 1, null], false],
+    [['2.0', 1, 'tools/call', {}], true],
+    [[{ text: 'a' }, { method: 'a' }], false],
+    [[[{ method: 'a' }]], true],
+    [[{ 0: { method: 'a' } }], true],
+  ])('if the text names a call, another parser reads %j differently: %s', (message, misleading) => {
+    expect(readLeniently(message, true).isMisleading).toBe(misleading);
+  });
+
+  test.each([
+    [{ jsonrpc: '2.0', method: true }, true],
+    [{ JSONRPC: '2.0', Method: 0 }, true],
+    [{ method: true, params: {} }, true],
+    [
+      [
+        { jsonrpc: '2.0', method: 'a' },
+        { jsonrpc: '2.0', method: ['a'] },
+      ],
+      true,
+    ],
+    [{ 0: { method: true, params: {} } }, true],
+    [{ params: { method: true, params: {} } }, true],
+    [{ method: 'a', params: { method: true, params: {} } }, false],
+    [{ method: { type: 'card' }, id: 7 }, false],
+    [{ method: 'a', extra: 1, Params: [] }, false],
+    [{ jsonrpc: '2.0', id: 1, result: {} }, false],
+    [[['a']], false],
+  ])('if the text names no call, another parser reads %j differently: %s', (message, misleading) => {
+    expect(readLeniently(message, false).isMisleading).toBe(misleading);
+  });
+
+  test.each([
+    [{ jsonrpc: '2.0' }, true],
+    [{ method: 'ping' }, true],
+    [{ METHOD: 'ping' }, true],
+    [[{ a: 1 }, { method: 'ping' }], true],
+    [{ 0: { id: 1 }, method: true }, true],
+    [{ 0: { jsonrpc: '2.0', method: 'ping' } }, true],
+    [{ a: { method: 'GET' } }, false],
+    [{ a: 1 }, false],
+    [5, false],
+  ])('a parser could find a JSON-RPC message in %j: %s', (body, holdsRpc) => {
+    expect(readLeniently(body, false).holdsRpc).toBe(holdsRpc);
   });
 
   test('a name of over 100 characters, which could take hours, is not folded unless a NUL ends it earlier', () => {
     const spelled = (length: number): string => `request${'-'.repeat(length - 12)}State`;
-    expect(isMisleading({ params: { [spelled(100)]: 'a' } })).toBe(true);
-    expect(isMisleading({ params: { [spelled(101)]: 'a' } })).toBe(false);
-    expect(isMisleading({ params: { [`requestState\0${'a'.repeat(100)}`]: 'a' } })).toBe(true);
-    expect(isMisleading({ params: { ['\u0300\u0316'.repeat(2_000_000)]: 'a' } })).toBe(false);
+    const isMisleading = (name: string): boolean =>
+      readLeniently({ method: 'a', params: { [name]: 'a' } }, true).isMisleading;
+    expect(isMisleading(spelled(100))).toBe(true);
+    expect(isMisleading(spelled(101))).toBe(false);
+    expect(isMisleading(`requestState\0${'a'.repeat(100)}`)).toBe(true);
+    expect(isMisleading('\u0300\u0316'.repeat(2_000_000))).toBe(false);
   });
 });
 

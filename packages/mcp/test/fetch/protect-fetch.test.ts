@@ -159,6 +159,7 @@ test.each([
   ['escapes', '"é/"', '"\\u00E9\\/"', true],
   ['1.0 in place of 1', '1', '1.0', true],
   ['1e2 in place of 100', '100', '1e2', true],
+  ['-0 in place of 0, as in Python', '0', '-0', true],
   ['an integer that is a double in place of the next one', '9007199254740992', '9007199254740993', false],
   ['another normalization form of Unicode', '"\u00E9"', '"e\u0301"', false],
   ['a lone surrogate in place of another one', '"\\ud800"', '"\\ud801"', false],
@@ -259,6 +260,13 @@ describe('a request that tries to bypass the boundary', () => {
   });
 
   const sent = JSON.stringify(forged);
+  /** The bytes of a text; in one of its parts, each of these characters has other bytes. */
+  const spelledIn = (text: string, part: string, spelling: Readonly<Record<string, string>>) => {
+    const hexOf = (letter: string): string => spelling[letter] ?? Buffer.from(letter).toString('hex');
+    const [before, after] = text.split(part).map((side) => Buffer.from(side));
+    const changed = Array.from(part, hexOf).join('');
+    return Buffer.concat([before ?? Buffer.of(), Buffer.from(changed, 'hex'), after ?? Buffer.of()]);
+  };
   test.each([
     ['a number that only Python reads', sent.replace('"A1"', 'NaN')],
     ['UTF-16 without a charset', Buffer.from(sent, 'utf16le')],
@@ -289,6 +297,47 @@ describe('a request that tries to bypass the boundary', () => {
       'invalid UTF-8 that some parsers ignore',
       Buffer.from(sent.replace('/call', '\xff/call').replace('"A1"', 'NaN'), 'latin1'),
     ],
+    ...['c0af', 'e080af', 'f08080af', 'f8808080af', 'fc80808080af'].map((hex): [string, Buffer<ArrayBuffer>] => [
+      `a slash in ${hex.length / 2} bytes, which Jackson and others read`,
+      spelledIn(sent, 'tools/call', { '/': hex }),
+    ]),
+    ['a name in bytes that are not UTF-8', spelledIn(sent, '"method"', { e: 'c1a5' })],
+    ['a zero character in two bytes, as in Java', spelledIn(sent, 'A1', { A: 'c080' })],
+    ['a character in six bytes (CESU-8)', spelledIn(sent, 'A1', { A: 'eda081edb080' })],
+    ['a lone surrogate in three bytes', spelledIn(sent, 'A1', { A: 'eda080' })],
+    ['a message in Latin-1', Buffer.from(sent.replace('A1', '\xe9'), 'latin1')],
+    ['an invalid byte in front, which some servers remove', Buffer.concat([Buffer.of(0x8b), Buffer.from(sent)])],
+    ['a method that is an array, which JavaScript reads as text', sent.replace('"tools/call"', '[$&]')],
+    ['a method that is true, which PHP finds equal to any text', sent.replace('"tools/call"', 'true')],
+    [
+      'a method that is true beside a number that is out of range',
+      sent.replace('"tools/call"', 'true').replace('"A1"', '1e400'),
+    ],
+    [
+      'a method that is true beside a long number that is nested 100 000 deep',
+      sent
+        .replace('"tools/call"', 'true')
+        .replace('"A1"', `${'['.repeat(100_000)}1234567890123456789${']'.repeat(100_000)}`),
+    ],
+    ['a method that is true in a batch', `[${sent.replace('"tools/call"', 'true')}]`],
+    ['a batch that PHP reads from an object', `{"0":${sent}}`],
+    [
+      'a batch that PHP reads from an object, with a method that is true',
+      `{"0":${sent.replace('"tools/call"', 'true')}}`,
+    ],
+    ['a batch in an object that Json.NET reads as a list', `{"$values":[${sent}]}`],
+    ['a member that no message has', sent.replace('{', '{"x":1,')],
+    [
+      'params that fastjson takes from another member',
+      sent.replace('"params":', '"result":').replace(/}$/, ',"params":{"$ref":"$.result"}}'),
+    ],
+    ['arguments that fastjson takes from another member', sent.replace('{"order":"A1"}', '{"$ref":"$.params._meta"}')],
+    ['a reference in a list', sent.replace('"A1"', '[{"$ref":".."}]')],
+    ['a reference that is escaped', sent.replace('"A1"', '{"\\u0024ref":"@"}')],
+    [
+      'arguments that Json.NET takes from another member',
+      sent.replace('{"order":"A1"}', '{"$ref":"urn:a"},"_meta":{"$id":"urn:a"}'),
+    ],
     ['white space beyond ASCII in front', `\u00A0\u3000${sent}`],
     ['a comment of Perl in front', `# ${sent}\n${sent}`],
     [
@@ -302,9 +351,19 @@ describe('a request that tries to bypass the boundary', () => {
     expect(served.errors).toHaveLength(1);
   });
 
+  test.each(['#/definitions/order', '#order', 'https://example.com/order.json', 'urn:example:order'])(
+    'a JSON Schema with the reference %j reaches the handler',
+    async ($ref) => {
+      await using served = await serveProtected(echo);
+      const params = { name: 'refund', arguments: { schema: { $id: 'https://example.com/', properties: { $ref } } } };
+      const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      expect(JSON.parse(JSON.parse(text).echoed).params).toEqual(params);
+    },
+  );
+
   test('of two members with the same name, the handler gets the one that was checked', async () => {
     await using served = await serveProtected(echo);
-    const raw = sent.replace('"method"', '"method":"tools/call","method":"ping","other"');
+    const raw = sent.replace('"method":"tools/call"', '$&,"method":"ping"');
     const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
     expect(echoed).toContain('"method":"ping"');
     expect(echoed).not.toContain('"method":"tools/call"');
@@ -556,6 +615,11 @@ describe('routes without MCP', () => {
     ['text that opens like JSON', '{ not JSON'],
     ['a form', 'a=1&b=2'],
     ['white space', ' \n '],
+    ['a list that names a call', '[ "tools/call", 1.0 ]'],
+    ['an object that names a call', '{ "params": "all", "search": "tools/call", "n": 1.0 }'],
+    ['an object with a member like that of a message', '{ "ID": 7, "note": "how does tools/call work" }'],
+    ['a payment with a method', '{ "id": 7, "method": { "type": "card" } }'],
+    ['objects with numbers as names', '{ "1": { "a": 1.0 }, "2": { "method": "GET" } }'],
   ])('%s reaches the handler byte for byte, with its headers', async (_name, body) => {
     const handler = answering(async (request) => {
       const { headers } = request;
@@ -564,6 +628,33 @@ describe('routes without MCP', () => {
     await using served = await serveProtected(handler);
     const response = await fetch(served.url, { method: 'POST', body, headers: { 'x-of-mine': 'yes' } });
     expect(await response.text()).toBe(`${body.length} yes ${body}`);
+  });
+
+  test.each([
+    ['a form in Latin-1', 'a=\xe9', 'application/x-www-form-urlencoded; charset=ISO-8859-1', 200],
+    ['a text in Windows-1252', '\x93{}\x94', 'text/plain; charset="windows-1252"', 200],
+    ['JSON in Latin-1', '{"a":"\xe9"}', 'application/json; charset=latin1', 415],
+    ['JSON after white space of Latin-1', '\xa0{"a":"\xe9"}', 'text/plain; charset=iso-8859-1', 415],
+    ['a form in UTF-7', 'a=1', 'application/x-www-form-urlencoded; charset=utf-7', 415],
+    ['a text in EBCDIC', '\xc0', 'text/plain; charset=cp037', 415],
+  ])('a body reaches the handler only if it cannot be JSON in its charset: %s', async (_name, text, type, status) => {
+    const got: Buffer[] = [];
+    const handler = answering(async (request) => {
+      got.push(Buffer.from(await request.arrayBuffer()));
+      return new Response('saved');
+    });
+    const security = new RequestStateSecurity({ codec });
+    const handle = protectFetch(handler, security, { audience: null, bindPrincipal: null });
+    const body = Buffer.from(text, 'latin1');
+    const init = { method: 'POST', body, headers: { 'content-type': type } };
+    expect((await handle(new Request('http://127.0.0.1/form', init))).status).toBe(status);
+    expect(got).toEqual(status === 200 ? [body] : []);
+  });
+
+  test('of two members with the same name, a handler on another route also gets the one that was checked', async () => {
+    await using served = await serveProtected(answering(async (request) => new Response(await request.text())));
+    const raw = '{"x":{"method":"tools/call"},"x":"tools/call","n":1.0}';
+    expect((await served.post({}, { raw })).text).toBe('{"x":"tools/call","n":1}');
   });
 
   test('additional arguments, and the access token of the request, reach the handler', async () => {

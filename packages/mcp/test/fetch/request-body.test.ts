@@ -52,6 +52,19 @@ describe('a body', () => {
     expect(read.kind === 'other' && (await read.request.text())).toBe(` ${text}more`);
   });
 
+  test.each([
+    ['Latin-1', 'a=1', 'other', 1],
+    ['Latin-1', '{}', 'refused', 1],
+    ['UTF-16', 'a=1', 'refused', 0],
+  ])('a body in %s that begins with %j is treated as %s', async (charset, text, kind, chunks) => {
+    const headers = { 'content-type': `text/plain; charset=${charset === 'Latin-1' ? 'iso-8859-1' : 'utf-16'}` };
+    const { request, seen } = arriving([text, 'more'], headers);
+    const read = await readRequestBody(request, 1_000);
+    expect([read.kind, seen.read]).toEqual([kind, chunks]);
+    expect(read.kind === 'refused' && read.status).toBe(kind === 'refused' && 415);
+    expect(seen.cancelled).toBe(kind === 'refused' && chunks > 0 ? 'without a reason' : undefined);
+  });
+
   test('a streamed body is cancelled with the reason that the handler gives', async () => {
     const { request, seen } = arriving(['a=1', 'more']);
     const read = await readRequestBody(request, 2);

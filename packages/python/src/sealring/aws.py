@@ -1,7 +1,7 @@
 """Creates boto3 clients, and reads their results and errors without keeping either."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, TypeVar
 
@@ -17,6 +17,9 @@ BOTOCORE_CREDENTIALS = (
 )
 """The errors of botocore for credentials that are missing or expired."""
 CLOCK = "this machine's clock differs from the service's"
+_SIGNATURE_REFUSED = "InvalidSignatureException"
+_CLOCK_MESSAGE = re.compile(r"Signature (?:expired|not yet current)\b", re.ASCII)
+_CLOCK_NAME = "RequestTimeTooSkewed"
 _REQUEST_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 Row = TypeVar("Row")
@@ -32,10 +35,19 @@ class AwsFailure(NamedTuple):
     request_id: str | None
     connection: ConnectionFailure | None
     """Why no answer arrived."""
+    is_clock_error: bool = False
+    """Whether the service refused the signature because of this machine's clock."""
 
     def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
         """The first of the names that the table has, with the row for it."""
-        return next(((name, table[name]) for name in self.names if name in table), None)
+        name = next((name for name in self.names if name in table), None)
+        if name is None:
+            return None
+        is_clock_error = self.is_clock_error and name == _SIGNATURE_REFUSED
+        return name, table[_CLOCK_NAME if is_clock_error else name]
+
+
+_NO_CREDENTIALS = AwsFailure(("CredentialRetrievalError",), None, None, None)
 
 
 def aws_error_rows(
@@ -80,23 +92,38 @@ def aws_error_rows(
     }
 
 
-def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
+def aws_failure(
+    error: BaseException, operations: Collection[str], on_service_date: OnServiceDate | None
+) -> AwsFailure:
     """What may be reported about an error of boto3: from the `response` of a ClientError, and from
-    the class names of any other error. The message is not read, because it can contain parts of the
-    request or the answer."""
+    the class names of any other error. The message is only compared with fixed texts, to recognize
+    a wrong clock, and never copied, because it can contain parts of the request or the answer.
+
+    If the ClientError is not about one of `operations`, the operations of the service that was
+    called, it is the answer of another service, such as AWS STS, which boto3 asked for credentials.
+    It then counts as an error of botocore for credentials, because it says nothing about the
+    permissions on the key or the store.
+    """
+    operation = getattr(error, "operation_name", None)
+    if isinstance(operation, str) and operation not in operations:
+        return _NO_CREDENTIALS
     response = getattr(error, "response", None)
     note_aws_date(response, on_service_date)
     code = member(response, "Error", "Code")
+    message = member(response, "Error", "Message")
     status = member(response, "ResponseMetadata", "HTTPStatusCode")
     request_id = member(response, "ResponseMetadata", "RequestId")
     # Any proxy can set that header, but a text of this form is too short to hold a key.
     is_id = isinstance(request_id, str) and _REQUEST_ID.fullmatch(request_id)
     names = tuple(base.__name__ for base in type(error).__mro__)
+    # A wrong secret key has the same code.
+    is_clock = isinstance(message, str) and _CLOCK_MESSAGE.match(message) is not None
     return AwsFailure(
         names=(code, *names) if isinstance(code, str) else names,
         status=status if isinstance(status, int) and 100 <= status <= 599 else None,
         request_id=str(request_id) if is_id else None,
         connection=connection_failure(error) if status is None else None,
+        is_clock_error=is_clock and code == _SIGNATURE_REFUSED,
     )
 
 
@@ -168,5 +195,9 @@ def aws_client(
     except NoRegionError:
         # boto3 reads AWS_DEFAULT_REGION but not AWS_REGION, which the other SDKs read.
         hint = "no AWS Region is set: set AWS_DEFAULT_REGION, or give a client"
-        raise ValueError(f"{owner}: {hint}") from None
-    return client
+    except ValueError:
+        # The message of boto3 can contain an endpoint from the environment, and so a password.
+        hint = "boto3 rejects the AWS Region or AWS_ENDPOINT_URL: check both, or give a client"
+    else:
+        return client
+    raise ValueError(f"{owner}: {hint}")

@@ -1,6 +1,7 @@
 """The codec that servers hold."""
 
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -31,6 +32,7 @@ _CREATE = ("if-absent", "now", "never")
 # Longest wait of `prepare`.
 _PREPARE_SECONDS = 2.0
 _MAX_KEY_WRAPPERS = 8
+_PROVIDER = re.compile("[a-z0-9-]{1,64}", re.ASCII)
 _MAX_TOKEN_LENGTH = 256 * 1024
 # The largest value of `max_token_length`, which cannot be unlimited.
 _MOST_TOKEN_LENGTH = 16 * 1024 * 1024
@@ -108,7 +110,11 @@ class KmsCodec:
             number(_OWNER, "wrap_quorum", wrap_quorum, 1, len(wrappers), whole=True)
         self._state = threading.Lock()
         self._pid: int | None = None
-        clock = clock or SystemClock()
+        clock = SystemClock() if clock is None else clock
+        with_method(_OWNER, "clock", clock, "wall_ms")
+        with_method(_OWNER, "clock", clock, "monotonic_ns")
+        if not callable(random):
+            raise TypeError(f"{_OWNER}: random must be a function, got {show(random)}")
         name = label(_OWNER, "ring_name", ring_name)
         pin_ms = _milliseconds(accept_keys_created_after)
         self._view = RingView(name, self._policy, clock, pin_ms, random)
@@ -156,23 +162,28 @@ class KmsCodec:
     def start(self) -> None:
         """Reads the ring and unwraps its keys, or creates the ring, in the calling thread; then
         starts a background thread. Blocks for up to `start_timeout_seconds`, and
-        `create_after_seconds` longer if there is no ring; in asynchronous code,
-        `await asyncio.to_thread(...)`. A codec whose start failed is closed: create another one.
+        `create_after_seconds` longer if there is no ring. In asynchronous code, use
+        `await asyncio.to_thread(...)`, and call `close` in a `finally` clause that covers it. A
+        codec whose start failed is closed: create another one.
 
         Raises:
             RingStoreError | KeyWrapperError: what prevented the start.
-            CodecClosedError: when the codec was started or closed before.
+            CodecClosedError: if the codec has already been started or closed, or is closed
+                meanwhile.
         """
         with self._state:
             if self._pid is not None:
-                raise CodecClosedError("the codec was started or closed before")
+                raise CodecClosedError("the codec has already been started or closed")
             self._pid = os.getpid()
         try:
             self._keeper.start()
+            with self._state:
+                if self._pid == -1:
+                    raise CodecClosedError(_NOT_HERE[-1])
+                self._thread.start()
         except BaseException:
             self.close()
             raise
-        self._thread.start()
 
     def close(self) -> None:
         """Stops the thread and overwrites the data keys; later calls raise CodecClosedError. The
@@ -185,11 +196,14 @@ class KmsCodec:
             return
         self._view.close()
         self._calls.close()
-        self._keeper.close()
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        # A call that was in progress may have unwrapped a key after the keys were first cleared.
-        self._view.close()
+        try:
+            self._keeper.close()
+        finally:
+            if self._thread.ident is not None and self._thread is not threading.current_thread():
+                self._thread.join()
+            # A call that was in progress may have unwrapped a key after the keys were first
+            # cleared.
+            self._view.close()
 
     def __enter__(self) -> "KmsCodec":
         self.start()
@@ -270,7 +284,9 @@ class KmsCodec:
 
         Raises:
             ValueError: when the ring has no such key.
-            RingStoreError: when the write to the store failed; nothing is then revoked.
+            RingStoreError: when the write to the store failed; nothing is then revoked. For a key
+                of a ring that this member has left, it was revoked here, but not in the store:
+                restart the other members.
         """
         self._now()
         text("revoke", "key_id", key_id, 4_096)
@@ -320,6 +336,16 @@ class PurposeCodec:
         self._codec = codec
         self._tokens = tokens
 
+    @property
+    def token_lifetime_seconds(self) -> float:
+        """See `KmsCodec.token_lifetime_seconds`."""
+        return self._codec.token_lifetime_seconds
+
+    @property
+    def clock_skew_seconds(self) -> float:
+        """See `KmsCodec.clock_skew_seconds`."""
+        return self._codec.clock_skew_seconds
+
     def seal(self, payload: bytes) -> str:
         """See `KmsCodec.seal`."""
         return self._codec._seal(self._tokens, payload)
@@ -348,6 +374,11 @@ def _wrappers(
             with_method(_OWNER, "key_wrapper", wrapper, method)
         if not isinstance(getattr(wrapper, "supports", None), Supports):
             raise TypeError(f"{_OWNER}: key_wrapper must have Supports as supports")
+        provider: object = getattr(wrapper, "provider", None)
+        if not isinstance(provider, str) or _PROVIDER.fullmatch(provider) is None:
+            given = ascii(provider[:80]) if isinstance(provider, str) else show(provider)
+            wanted = "1 to 64 characters of [a-z0-9-]"
+            raise TypeError(f"{_OWNER}: key_wrapper.provider must be {wanted}, got {given}")
         is_proved = wrapper.supports.authenticated or isinstance(wrapper, EntrySigner)
         if not is_proved and not trusts:
             raise TypeError(

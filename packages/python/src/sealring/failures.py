@@ -19,11 +19,11 @@ class ConnectionFailure(NamedTuple):
 
 
 _TRUST = (
-    "the certificate of the server is not trusted: give Python its certificate authority"
-    " (SSL_CERT_FILE, or an option of the client)"
+    "the server's certificate is not trusted: add its certificate authority to SSL_CERT_FILE,"
+    " or pass it as an option of the client"
 )
 _HINTS: Mapping[str, tuple[str, ...]] = {
-    "the connection was refused: check host and port": ("ECONNREFUSED",),
+    "the connection was refused: check the host and the port": ("ECONNREFUSED",),
     "the connection was closed before an answer arrived": ("ECONNRESET", "ECONNABORTED", "EPIPE"),
     "the host name does not exist: check the address": ("ENOTFOUND",),
     "the host name could not be resolved: check DNS": ("EAI_AGAIN", "EAI_FAIL", "EAI_NODATA"),
@@ -43,7 +43,7 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
     ),
     "the certificate of the server has expired or is not valid yet: check it, and the clock of"
     " this machine": ("CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"),
-    "the certificate of the server is for another host name: check the address": (
+    "the certificate of the server is for a different host name: check the address": (
         "HOSTNAME_MISMATCH",
     ),
     "the server does not use TLS on this port: check the address": (

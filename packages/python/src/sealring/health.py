@@ -11,6 +11,10 @@ from .ring.ring_clock import SERVICE_NAMES
 from .ring.snapshot import KeyState, RingKey
 from .ring.view import RingView
 
+# The years 1 and 9999.
+_FIRST_MS = datetime.min.replace(tzinfo=timezone.utc).timestamp() * 1_000
+_LAST_MS = datetime.max.replace(tzinfo=timezone.utc, microsecond=0).timestamp() * 1_000
+
 Status = Literal["ok", "degraded", "failing"]
 FailureSource = Literal["kms", "store", "clock", "internal"]
 
@@ -162,7 +166,8 @@ def _key_health(key: RingKey, state: KeyState) -> KeyHealth:
 
 
 def _date(ms: float) -> datetime:
-    return datetime.fromtimestamp(ms / 1_000, tz=timezone.utc)
+    """The nearest time that a datetime can represent: a ring document can also name the year 0."""
+    return datetime.fromtimestamp(min(max(ms, _FIRST_MS), _LAST_MS) / 1_000, tz=timezone.utc)
 
 
 def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProblem, ...]:

@@ -105,8 +105,9 @@ class RingDocument(NamedTuple):
 
 def parse_document(text: str, ring: str) -> RingDocument:
     """Parses the document of a ring. Raises RingStoreError `too-large` for a document over a limit,
-    and `corrupt` for one that has an unknown member, lacks a member, or is longer than necessary.
-    No future members are tolerated: a new format would use another place in the store."""
+    and `corrupt` for one that has an unknown property, lacks a property, or is longer than
+    necessary. No future members are tolerated: a new format would use another place in the
+    store."""
     if len(text) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
@@ -119,7 +120,7 @@ def parse_document(text: str, ring: str) -> RingDocument:
     if document["format"] != _FORMAT:
         _refuse("unknown format")
     if document["ring"] != ring:
-        _refuse("the ring has another name")
+        _refuse("the ring has a different name")
     claim = _text(document["claim"], "claim", _CLAIM) if "claim" in document else None
     keys = _items(document["keys"], "keys", 0, MAX_DOCUMENT_BYTES)
     if len(keys) > MAX_RING_KEYS:
@@ -305,7 +306,7 @@ def _members(
     if not isinstance(value, dict):
         _refuse(f"{what} is not an object")
     if not set(names) <= value.keys() <= {*names, *optional}:
-        _refuse(f"{what} lacks a member or has an unknown one")
+        _refuse(f"{what} lacks a property or has an unknown one")
     return value
 
 

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Literal, TypeVar
@@ -18,7 +19,7 @@ from .founding import Founding
 from .limits import REFUSAL_PROBE_MS
 from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE
 from .schedule import RotationReason, rotate_at, rotation_delay_ms, times_of_new_key
-from .snapshot import RingKey, age
+from .snapshot import RingKey, age, with_keys
 from .start import RingStart, Role
 from .store import ReadableRing, WatchableRing
 from .sync import RingSync
@@ -87,6 +88,9 @@ class RingKeeper:
         self._next_caused_read_at: Deadline | None = None
         self._caused = threading.RLock()
         self._miss_pass: Future[None] | None = None
+        # Whether a read that a token caused waits for its turn. While the store hangs, no further
+        # ones may queue up.
+        self._is_miss_pending = False
         self._pending_refresh: Future[None] | None = None
         self._is_push_pending = False
         self._cancel_rotation: Callable[[], None] | None = None
@@ -94,6 +98,8 @@ class RingKeeper:
         self._version_due_at: Deadline | None = None
         # A version of the KMS key that had wrapped no key of the ring when it was noticed.
         self._new_version: KeyVersion | None = None
+        # Guards `_unwatch`, because a codec can be closed while it starts.
+        self._watching = threading.Lock()
         self._unwatch: Callable[[], None] = _nothing
         view.on_overdue = lambda: self.turns.post(self._overdue)
         view.on_unknown_key = self.note_unknown_key
@@ -118,13 +124,27 @@ class RingKeeper:
         self._consider_rotation()
         self._schedule_next(self._ms_until_due())
         self._announce_status()
-        if isinstance(self._store, WatchableRing):
-            self._unwatch = self._store.watch(lambda: self.turns.post(self.pushed))
+        self._watch()
 
     def close(self) -> None:
-        """Ends notifications, and every task that waits for its turn."""
-        self._unwatch()
+        """Ends notifications, and every task that waits for its turn. The view is closed before
+        this method is called."""
+        with self._watching:
+            unwatch, self._unwatch = self._unwatch, _nothing
         self.turns.close()
+        # This comes last, because it runs code of the store, which may raise an error.
+        unwatch()
+
+    def _watch(self) -> None:
+        if not isinstance(self._store, WatchableRing):
+            return
+        unwatch = self._store.watch(lambda: self.turns.post(self.pushed))
+        with self._watching:
+            is_closed = self.view.is_closed
+            if not is_closed:
+                self._unwatch = unwatch
+        if is_closed:
+            unwatch()
 
     def refresh(self) -> "Future[None]":
         """Reads the ring now. Concurrent calls share one pass, which begins after all of them."""
@@ -159,8 +179,17 @@ class RingKeeper:
         self._assert_member("revoke")
         wait_ms = _CALLS_OF_A_REVOCATION * self._policy.kms_timeout_seconds * _MS
         patience = later(self.view.now(), wait_ms)
-        run = partial(self._revoke, is_meant, must_exist, patience)
-        return self.turns.asked(lambda: self._publishing("revocation", run))
+
+        def run() -> None:
+            with self._calls.urgent():
+                self._revoke(is_meant, must_exist, patience)
+
+        def revoke() -> None:
+            self._publishing("revocation", run)
+            self._revoke_left(is_meant)
+            self._schedule_next(self._ms_until_due())
+
+        return self.turns.asked(revoke)
 
     def note_unknown_key(self, now: Moment) -> None:
         """A token named a key that is not in the ring: reads the ring soon."""
@@ -168,13 +197,22 @@ class RingKeeper:
 
     def refresh_for_token(self, now: Moment, options: CallOptions) -> "Future[None] | None":
         """Reads the ring because of a token, at most once per `miss_refresh_seconds`, because an
-        attacker can choose tokens. The future completes when that read, or the one that another
-        token caused, has ended; `health()` shows its failure."""
+        attacker can choose tokens. The future completes when that read, or a pending one that
+        another token caused, has ended; `health()` shows its failure."""
+
+        def run() -> None:
+            with self._caused:
+                self._is_miss_pending = False
+                miss_ms = self._policy.miss_refresh_seconds * _MS
+                self._next_caused_read_at = later(self.view.now(), miss_ms)
+            self._missed(options)
+
         with self._caused:
             due = self._next_caused_read_at
-            if due is None or due.ms_left(now) <= 0:
-                self._next_caused_read_at = later(now, self._policy.miss_refresh_seconds * _MS)
-                self._miss_pass = self.turns.background(lambda: self._missed(options))
+            is_due = due is None or due.ms_left(now) <= 0
+            if is_due and not self._is_miss_pending:
+                self._is_miss_pending = True
+                self._miss_pass = self.turns.background(run)
             return self._miss_pass
 
     def needs_refresh_for(self, key_id: str | None, now: Moment) -> bool:
@@ -243,6 +281,22 @@ class RingKeeper:
                 self._writer.revoke(meant)
 
         self._retry_conflicts(attempt, patience)
+
+    def _revoke_left(self, is_meant: Callable[[RingKey], bool]) -> None:
+        """Revokes keys of a ring that this member left. The current ring cannot hold their
+        revocations. Raises RingStoreError if there are such keys, because other members may still
+        unseal their tokens."""
+        known = self.view.snapshot
+        left = [key for key in known.keys if key.is_left and not key.is_revoked and is_meant(key)]
+        if not left:
+            return
+        revoked = [replace(key, is_revoked=True, held=None) for key in left]
+        self.view.install(with_keys(known, revoked))
+        detail = (
+            f"key {left[0].id} is of a ring that this member has left: it was revoked only here, "
+            "so restart the other members"
+        )
+        raise RingStoreError("unavailable", detail)
 
     def _read_to_revoke(self) -> None:
         """Reads the ring before a revocation. An absent ring, or junk in its place, does not
@@ -491,6 +545,9 @@ class RingKeeper:
         it wait a second turn, and then it creates a key. When an outage ends, members of a large
         fleet reach the end of a turn continually. With only one turn, each of them would create a
         key until the first key is stored."""
+        # The codec may have been closed while this task waited behind others.
+        if self.view.is_closed:
+            return
         reason: RotationReason = "scheduled" if self._is_age_due() else "key-version"
         try:
             self._read_to_write(BACKGROUND)
@@ -550,8 +607,6 @@ class RingKeeper:
             if not self.view.is_closed:
                 logger.warning("could not publish (%s): %s", reason, _text_of(error))
             raise
-        if reason == "revocation":
-            self._schedule_next(self._ms_until_due())
 
     def _retry_conflicts(
         self, attempt: Callable[[], None], patience: Deadline | None = None

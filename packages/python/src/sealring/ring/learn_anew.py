@@ -7,6 +7,7 @@ from ..errors import KeyWrapperError, RingStoreError, may_pass
 from .calls import CallOptions
 from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
+from .events import hashed_key_id
 from .facts import Judgement, learn, lineages_of, unwrapped_key
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, create_snapshot
@@ -19,7 +20,20 @@ _BATCH = 4
 
 class LineageError(RingStoreError):
     """The document contains two rings. Running members repair their ring, so a start waits for
-    that."""
+    that. The error names the newest key of each."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__("corrupt", _two_lineages(one, other))
+        self.detail_for_logs = _two_lineages(hashed_key_id(one), hashed_key_id(other))
+        """The detail with hashed key ids."""
+
+
+def _two_lineages(one: str, other: str) -> str:
+    return (
+        f"two lineages of keys, with {one} and {other} as the newest: no key of one vouches for "
+        "the other. Running members repair their ring; if none is running, import a copy of the "
+        "ring or use a new ring name"
+    )
 
 
 class LearnAnew:
@@ -159,12 +173,7 @@ class _Attempt:
         if not groups:
             return known
         if len(groups) > 1:
-            raise LineageError(
-                "corrupt",
-                f"two lineages of keys, with {groups[0][0]} and {groups[1][0]} as the newest: no "
-                "key of one vouches for the other. Running members repair their ring; "
-                "if none is running, import a copy of the ring or use a new ring name",
-            )
+            raise LineageError(groups[0][0], groups[1][0])
         return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
 
     def signers(self) -> list[RingKey]:

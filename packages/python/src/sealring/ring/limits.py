@@ -7,9 +7,12 @@ from .policy import RingPolicy
 _MS = 1_000
 # A refusal by the KMS means that this fleet may no longer use the key. While a change of
 # permissions propagates, answers alternate for some seconds, so three refusals in a row (two if the
-# key itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
-_LEAST_SPACING_MS = 8_000
-_WINDOW_MS = 60_000
+# key itself is disabled), each at least 8 s after the one before and all within a window, stop
+# sealing. The window is 60 s, or as long as three slow refusals take: between two of them are a
+# wait of 10 s and a pass of up to three calls.
+LEAST_SPACING_MS = 8_000
+_LEAST_WINDOW_MS = 60_000
+_CALLS_OF_A_PASS = 3
 _REFUSALS_TO_STOP = 3
 _DISABLED_TO_STOP = 2
 
@@ -22,6 +25,12 @@ def is_refusal(kind: KeyWrapperErrorKind) -> bool:
     return kind in ("denied", "not-found", "disabled")
 
 
+def refusal_window_ms(policy: RingPolicy) -> float:
+    """The time within which refusals count together, in milliseconds."""
+    between_ms = REFUSAL_PROBE_MS + _CALLS_OF_A_PASS * policy.kms_timeout_seconds * _MS
+    return max(_LEAST_WINDOW_MS, (_REFUSALS_TO_STOP - 1) * between_ms)
+
+
 class Limits:
     """Only an unwrap that returned the right bytes shows that the key may still be used, and only a
     successful read of the ring shows revocations. One thread writes the fields; a call of `seal` or
@@ -32,7 +41,8 @@ class Limits:
         # For each refusal: its time by the clock that never steps, and whether the key was
         # disabled. The tuple is always replaced as a whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
-        self._stopped_at_ms: float | None = None
+        # When the refusals stopped sealing.
+        self._stopped: Moment | None = None
         self.last_kms_check: Moment | None = None
         self.last_read: Moment | None = None
         """When the ring was last read and had a known key."""
@@ -42,7 +52,7 @@ class Limits:
 
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes, so sealing and unsealing may continue."""
-        self._refusals, self._stopped_at_ms = (), None
+        self._refusals, self._stopped = (), None
         self.last_kms_check = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
@@ -50,12 +60,12 @@ class Limits:
         if not is_refusal(kind) or self.is_stopped:
             return
         recent, now_ms = self._recent(now), now.steady_ms
-        if not recent or now_ms - recent[-1][0] >= _LEAST_SPACING_MS:
+        if not recent or now_ms - recent[-1][0] >= LEAST_SPACING_MS:
             recent = (*recent, (now_ms, kind == "disabled"))
         self._refusals = recent
         disabled = sum(is_disabled for _, is_disabled in recent)
         if len(recent) >= _REFUSALS_TO_STOP or disabled >= _DISABLED_TO_STOP:
-            self._stopped_at_ms = now_ms
+            self._stopped = now
 
     def is_refused(self, now: Moment) -> bool:
         """Whether the KMS has refused recently or sealing is stopped. While refusals are being
@@ -64,7 +74,7 @@ class Limits:
 
     @property
     def is_stopped(self) -> bool:
-        return self._stopped_at_ms is not None
+        return self._stopped is not None
 
     def seal_block(self, now: Moment) -> SealUnavailableReason | None:
         """Why sealing is not allowed; None when it is."""
@@ -77,12 +87,14 @@ class Limits:
         return None
 
     def may_open(self, now: Moment) -> bool:
-        policy, stopped_at_ms = self._policy, self._stopped_at_ms
+        policy, stopped = self._policy, self._stopped
         after = policy.clock_skew_seconds + policy.refresh_every_seconds
         return not (
             _is_over(self.last_kms_check, policy.seal_outage_seconds + policy.opening_seconds, now)
             or _is_over(self.last_read, policy.store_outage_seconds + policy.opening_seconds, now)
-            or (stopped_at_ms is not None and now.steady_ms - stopped_at_ms >= after * _MS)
+            # A machine that was suspended has used up the time, although its monotonic clock stood
+            # still.
+            or (stopped is not None and age_ms(stopped, now) >= after * _MS)
         )
 
     def seal_until_ms(self) -> float | None:
@@ -98,8 +110,9 @@ class Limits:
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 
     def _recent(self, now: Moment) -> tuple[tuple[float, bool], ...]:
-        """The refusals that count: those of the last minute."""
-        return tuple(one for one in self._refusals if now.steady_ms - one[0] <= _WINDOW_MS)
+        """The refusals that count: those within the window."""
+        window_ms = refusal_window_ms(self._policy)
+        return tuple(one for one in self._refusals if now.steady_ms - one[0] <= window_ms)
 
 
 def _is_over(since: Moment | None, seconds: float, now: Moment) -> bool:

@@ -1,7 +1,7 @@
 """The view of the ring at one moment, with what each key may be used for. A snapshot is immutable,
 and is replaced by a single assignment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -141,3 +141,13 @@ def with_keys(known: RingSnapshot, keys: Iterable[RingKey]) -> RingSnapshot:
     key."""
     by_id = {**known.by_id, **{key.id: key for key in keys}}
     return create_snapshot(by_id.values(), known.carried, known.unreadable)
+
+
+def with_revoked(known: RingSnapshot, revoked: Collection[RingKey]) -> RingSnapshot:
+    """The snapshot after revocations; entries that were not unwrapped are replaced by them."""
+    ids = {key.id for key in revoked}
+    return create_snapshot(
+        with_keys(known, revoked).keys,
+        [entry for entry in known.carried if entry.id not in ids],
+        [entry for entry in known.unreadable if entry.id not in ids],
+    )

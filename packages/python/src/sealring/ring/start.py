@@ -12,7 +12,7 @@ from ..clock import Deadline, Moment, age_ms, later
 from ..errors import KeyWrapperError, RingConflictError, RingStoreError
 from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
 from .founding import Founding
-from .learn_anew import is_dead
+from .learn_anew import LineageError, is_dead
 from .patience import patience_with
 from .snapshot import RingSnapshot, create_snapshot
 from .store import Stored, StoredDocument
@@ -164,7 +164,10 @@ class _Progress:
         if isinstance(failure, KeyWrapperError):
             return f"waiting for the KMS: {start.wraps.last_failure(failure)}, {retrying}"
         if isinstance(failure, RingStoreError):
-            return f"waiting for {where}: {failure.detail}, {retrying}"
+            detail = failure.detail
+            if isinstance(failure, LineageError):
+                detail = failure.detail_for_logs
+            return f"waiting for {where}: {detail}, {retrying}"
         if absent_since is None:
             return f"waiting for {where} or the KMS: no answer yet, {retrying}"
         if not self._may_create:

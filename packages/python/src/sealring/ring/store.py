@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
 from ..options import show
-from .calls import Calls
+from .calls import STORE, Calls
 from .document import MAX_DOCUMENT_BYTES, RingDocument, encode_document, parse_document
 from .view import RingView
 
@@ -103,7 +103,11 @@ def check_write(owner: str, document: object, expected: object) -> None:
         raise RingConflictError
 
 
-_CONFLICT = object()
+_UNREADABLE = RingStoreError("corrupt", "the document cannot be parsed")
+
+
+class _LostRaceError(RingStoreError):
+    """Carries a RingConflictError out of a call."""
 
 
 class StoredDocument:
@@ -156,10 +160,10 @@ class StoredDocument:
             try:
                 return write(text, expected=expected, on_service_date=note)
             except RingConflictError:
-                return _CONFLICT
+                raise _LostRaceError("unavailable", "another writer was first") from None
 
         answer = self._run("write", replaced)
-        if answer is _CONFLICT:
+        if isinstance(answer, _LostRaceError):
             raise RingConflictError
         if isinstance(answer, RingStoreError):
             raise answer
@@ -170,7 +174,7 @@ class StoredDocument:
     def _run(self, name: str, call: Callable[[OnServiceDate], object]) -> object:
         note = partial(self._view.ring_clock.note, "store")
         return self._calls.run(
-            name, lambda: call(note), lambda detail: RingStoreError("unavailable", detail)
+            STORE, name, lambda: call(note), lambda detail: RingStoreError("unavailable", detail)
         )
 
     def _opened(self, answer: object) -> Stored | None:
@@ -180,8 +184,9 @@ class StoredDocument:
             raise RingStoreError("corrupt", "the store returned no document")
         try:
             return Stored(self._parsed(answer.document), answer.revision)
-        except RingStoreError as error:
-            junk = RingStoreError(error.kind, error.detail, revision=answer.revision)
+        except Exception as error:  # Whatever a document does to the parser, it is invalid content.
+            known = error if isinstance(error, RingStoreError) else _UNREADABLE
+            junk = RingStoreError(known.kind, known.detail, revision=answer.revision)
             return Stored(None, answer.revision, junk)
 
     def _parsed(self, text: str) -> RingDocument:

@@ -8,10 +8,10 @@ from ..clock import Deadline, Moment, age_ms, later
 from ..errors import KeyWrapperError, RingStoreError
 from .calls import CallOptions
 from .certificates import birth
-from .document import RingDocument, RingEntry, encode_document
+from .document import RingDocument, RingEntry, RingWrap, encode_document
 from .facts import belongs, lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew, is_dead
-from .limits import is_refusal
+from .limits import LEAST_SPACING_MS, is_refusal
 from .publication import document_of
 from .snapshot import RingKey, RingSnapshot, age, create_snapshot
 from .store import StoredDocument
@@ -46,6 +46,9 @@ class RingSync:
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
         self._repaired_at: Moment | None = None
         self._overwritten: tuple[Moment, ...] = ()
+        # When the KMS first refused an entry although it unwrapped a held key, by the id of the
+        # entry.
+        self._refused_at: dict[str, Moment] = {}
         # The time of a KMS check, and the wait that was drawn after it.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
@@ -164,14 +167,15 @@ class RingSync:
             self._proof_interval = last, self._view.policy.kms_check_every_seconds * _MS * jitter
         return max(0.0, self._proof_interval[1] - age_ms(last, now))
 
-    def prove(self, options: CallOptions) -> bool:
-        """Unwraps the newest live key again. Returns False if there is none. Raises KeyWrapperError
-        if the unwrap fails."""
+    def prove(self, options: CallOptions) -> RingWrap | None:
+        """Unwraps the newest live key again. Returns the wrap that was unwrapped; None if there is
+        no such key. Raises KeyWrapperError if the unwrap fails."""
         key = self._provable()
         if key is None or key.held is None:
-            return False
-        self._wraps.prove(key, key.held, options)
-        return True
+            return None
+        # While refusals are counted, slow key wrappers must not delay the next check.
+        is_hedged = options.is_foreground or self._view.limits.is_refused(self._view.now())
+        return self._wraps.prove(key, key.held, options._replace(is_hedged=is_hedged))
 
     def _provable(self) -> RingKey | None:
         keys = self._view.snapshot.usable_keys(self._view.wall_ms())
@@ -245,6 +249,8 @@ class RingSync:
             if learned:
                 known = with_unwrapped(known, learned, view.judgement())
                 known, wanted = learn(known, document, view.judgement())
+        wanted_ids = {entry.id for entry in wanted}
+        self._refused_at = {i: at for i, at in self._refused_at.items() if i in wanted_ids}
         if not options.for_token:
             self._judge_refused(wanted, failures, options)
 
@@ -309,19 +315,25 @@ class RingSync:
     def _judge_refused(
         self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
     ) -> None:
-        """If the KMS refuses an entry but not a held key, the entry is treated as corrupt."""
+        """Treats an entry as corrupt if the KMS refuses it twice, but does not refuse a held key
+        that the same key wrapper unwraps: one refusal can be a stray one."""
         tried = [entry for entry in wanted if entry.id in failures]
         refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
         try:
-            if not refused or not self.prove(options):
-                return
+            unwrapped = self.prove(options) if refused else None
         except KeyWrapperError:
             # If this failure is a refusal, `prove` has counted it. The read fails with the answer
             # for the entry.
             return
+        if unwrapped is None:
+            return
+        now = self._view.now()
         for entry in refused:
-            self._wraps.note_corrupt(entry)
-            failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
+            first = self._refused_at.setdefault(entry.id, now)
+            if age_ms(first, now) < LEAST_SPACING_MS:
+                continue
+            if self._wraps.note_refused(entry, unwrapped):
+                failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
         """The one exception to "a member that knows a key never learns the ring again": its own

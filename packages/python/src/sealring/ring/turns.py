@@ -39,10 +39,11 @@ class Turns:
 
     def post(self, run: Callable[[], None]) -> None:
         """Runs `run` before the next job; safe to call from any thread. `run` must be short, and
-        must not fail."""
+        must not fail. Does nothing after `close`."""
         with self._condition:
-            self._posted.append(run)
-            self._condition.notify_all()
+            if not self._is_closed:
+                self._posted.append(run)
+                self._condition.notify_all()
 
     def later(self, run: Callable[[], None], delay_ms: float) -> Callable[[], None]:
         """Runs `run` after a delay; it must be short, and must not fail. Returns a function that
@@ -76,14 +77,14 @@ class Turns:
             run()
 
     def run_posted(self) -> None:
-        while self._posted:
-            self._posted.popleft()()
+        while (run := self._next_posted()) is not None:
+            run()
 
     def run_jobs(self) -> None:
         """Runs jobs until there is none."""
         self.run_posted()
-        while (queue := self._asked or self._background) and not self._is_closed:
-            queue.popleft()()
+        while (job := self._next_job()) is not None:
+            job()
             self.run_posted()
 
     def loop(self) -> None:
@@ -105,10 +106,20 @@ class Turns:
             self._is_closed = True
             self._condition.notify_all()
             left = [*self._asked, *self._background]
+            self._posted.clear()
             self._asked.clear()
             self._background.clear()
         for run in left:
             run()
+
+    def _next_posted(self) -> Callable[[], None] | None:
+        with self._condition:
+            return self._posted.popleft() if self._posted else None
+
+    def _next_job(self) -> Callable[[], None] | None:
+        with self._condition:
+            queue = self._asked or self._background
+            return queue.popleft() if queue else None
 
     def _is_called(self) -> bool:
         due = self._timers[0][0] if self._timers else math.inf

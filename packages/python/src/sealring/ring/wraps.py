@@ -30,6 +30,7 @@ from .document import (
     signed_bytes,
     wrap_context,
 )
+from .hedges import Hedges
 from .schedule import KeyTimes
 from .view import RingView
 
@@ -105,6 +106,7 @@ class KeyWraps:
         # key id.
         self._corrupt: dict[bytes, Moment] = {}
         self._last_answers: dict[int, _LastAnswer] = defaultdict(_LastAnswer)
+        self._hedges = Hedges()
 
     def last_failure(self, otherwise: KeyWrapperError) -> KeyWrapperError:
         """The last failures of key wrappers, and the number of their attempts;
@@ -135,26 +137,39 @@ class KeyWraps:
             attempt += 1
         return [answers[entry.id] for entry in entries]
 
-    def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
-        """Calls the KMS to unwrap an entry again, although its key is held. Only a refusal of this
-        call counts for the kill switch. Raises KeyWrapperError if the unwrap fails, and with the
-        kind `corrupt` if the result is another key."""
+    def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> RingWrap:
+        """Calls the KMS to unwrap an entry again, although its key is held, and returns the wrap
+        that was unwrapped. Only a refusal of this call counts for the kill switch. Raises
+        KeyWrapperError if the unwrap fails, and with the kind `corrupt` if the result is another
+        key."""
         try:
             data_key, wrap = self._unwrap_any(entry, options)
-            is_same = held.equals(data_key)
-            overwrite(data_key)
+            try:
+                # Raises an error if the codec was closed meanwhile.
+                is_same = held.equals(data_key)
+            finally:
+                overwrite(data_key)
             if not is_same:
                 raise KeyWrapperError("corrupt", wrap.provider)
         except KeyWrapperError as error:
             self._view.limits.failed(error.kind, self._view.now())
             raise
         self._view.limits.proved(self._view.now())
+        return wrap
 
-    def note_corrupt(self, entry: RingEntry) -> None:
-        """Notes that an entry was refused although the KMS key may be used. The entry is then
-        treated as corrupt."""
+    def note_refused(self, entry: RingEntry, other: RingWrap) -> bool:
+        """Treats the wraps of an entry that the KMS refused as corrupt, because the same key
+        wrapper unwrapped `other`. Returns whether the entry has no wrap left that may be
+        unwrapped."""
+        own = []
         for wrap in entry.wraps:
-            self._note_corrupt(entry, wrap)
+            owner = next((one for one in self.wrappers if _is_own(one, wrap)), None)
+            if owner is None:
+                continue
+            own.append(wrap)
+            if _is_own(owner, other):
+                self._note_corrupt(entry, wrap)
+        return all(self._was_corrupt(entry, wrap) for wrap in own)
 
     def create(
         self,
@@ -177,15 +192,15 @@ class KeyWraps:
                     continue
                 try:
                     wraps = self._wrap_with_all(data_key, _Named(held.id, spelt), first, options)
+                    vouchers = vouch(held.id, spelt)
+                    ids = tuple(vouchers)
+                    ancestors = Ancestors(ids, ancestors_mac_of(ids, held))
+                    certified = tuple(_certified(*wrap, held) for wrap in wraps)
                 except BaseException:
                     held.destroy()
                     raise
             finally:
                 overwrite(data_key)
-            vouchers = vouch(held.id, spelt)
-            ids = tuple(vouchers)
-            ancestors = Ancestors(ids, ancestors_mac_of(ids, held))
-            certified = tuple(_certified(wrap, signature, held) for wrap, signature in wraps)
             entry = RingEntry(held.id, *times, spelt, vouchers, ancestors, None, certified)
             self._view.limits.proved(self._view.now())
             return entry, self._view.hold(held)
@@ -201,10 +216,13 @@ class KeyWraps:
         made is left out."""
         data_key = held.copy_data_key()
         named, added = _Named(entry.id, entry.times), []
-        for wrapper in self._missing(entry):
-            with suppress(KeyWrapperError):
-                added.append(self._wrap_one(wrapper, data_key, named, None, options))
-        overwrite(data_key)
+        try:
+            for wrapper in self._missing(entry):
+                with suppress(KeyWrapperError):
+                    added.append(self._wrap_one(wrapper, data_key, named, None, options))
+        finally:
+            # Closing the codec ends a wait for a retry with an error.
+            overwrite(data_key)
         return tuple(_certified(wrap, signature, held) for wrap, signature in added)
 
     def new_version(self, known: Iterable[RingWrap]) -> KeyVersion | None:
@@ -218,8 +236,10 @@ class KeyWraps:
             if not wrapper.supports.key_versions or not own:
                 continue
             data_key = self._own_data_key()
-            wrap = self._wrap(wrapper, data_key, context, BACKGROUND)
-            overwrite(data_key)
+            try:
+                wrap = self._wrap(wrapper, data_key, context, BACKGROUND)
+            finally:
+                overwrite(data_key)
             if isinstance(wrap, KeyWrapperError):
                 failure = failure or wrap
             elif all(wrap.key_id != one.key_id for one in own):
@@ -310,14 +330,15 @@ class KeyWraps:
     ) -> WrappedKey | KeyWrapperError:
         has_context = wrapper.supports.context
         plaintext = bytearray(data_key) if has_context else bound_plaintext(data_key, context)
-        answer = self._call(
-            "wrap",
-            wrapper,
-            lambda note: wrapper.wrap(plaintext, context, on_service_date=note),
-            options,
-        )
-        overwrite(plaintext)
-        return answer
+        try:
+            return self._call(
+                "wrap",
+                wrapper,
+                lambda note: wrapper.wrap(plaintext, context, on_service_date=note),
+                options,
+            )
+        finally:
+            overwrite(plaintext)
 
     def _sign(
         self, wrapper: KeyWrapper, named: _Named, wrap: WrappedKey, options: CallOptions
@@ -345,6 +366,8 @@ class KeyWraps:
         def attempt() -> T | KeyWrapperError:
             is_short = self._calls.seconds_left(options.until) < timeout
             answer = self._calls.run(
+                # A KMS that hangs must not prevent calls to the other ones.
+                f"kms {id(wrapper)}",
                 operation,
                 lambda: run(note),
                 lambda hint: KeyWrapperError(
@@ -383,8 +406,10 @@ class KeyWraps:
 
     def _is_corrupt(self, entry: RingEntry, wrap: RingWrap) -> bool:
         # A wrap whose key is held was unwrapped before: later answers about it do not count.
-        is_held = self._view.holds(entry.id)
-        since = None if is_held else self._corrupt.get(self._identity(entry, wrap))
+        return not self._view.holds(entry.id) and self._was_corrupt(entry, wrap)
+
+    def _was_corrupt(self, entry: RingEntry, wrap: RingWrap) -> bool:
+        since = self._corrupt.get(self._identity(entry, wrap))
         return since is not None and age_ms(since, self._view.now()) < _CORRUPT_FOR_MS
 
     def _identity(self, entry: RingEntry, wrap: RingWrap) -> bytes:
@@ -416,16 +441,21 @@ class KeyWraps:
             for wrapper, wrap in product(self.wrappers, entry.wraps)
             if _is_own(wrapper, wrap) and not self._is_corrupt(entry, wrap)
         ]
-        for wrapper, wrap in asked:
-            answer = self._unwrap_entry(wrapper, wrap, entry, options)
+        if not asked:
+            names = " or ".join(wrapper.provider for wrapper in self.wrappers)
+            return _corrupt(names, "unwrap", "the ring holds no wrap by this key wrapper")
+        asks = [partial(self._unwrap_entry, *one, entry, options) for one in asked]
+        # A single call cannot be overtaken.
+        is_hedged = options.is_hedged and len(asks) > 1
+        answers = self._hedges.answers(asks) if is_hedged else (ask() for ask in asks)
+        for (_, wrap), answer in zip(asked, answers, strict=False):
+            if answer is None:
+                continue
             if not isinstance(answer, KeyWrapperError):
                 return answer, wrap
             failures.append(answer)
             if answer.kind == "corrupt":
                 self._note_corrupt(entry, wrap)
-        if not failures:
-            names = " or ".join(wrapper.provider for wrapper in self.wrappers)
-            return _corrupt(names, "unwrap", "the ring holds no wrap by this key wrapper")
         return all_of(failures)
 
     def _unwrap_entry(

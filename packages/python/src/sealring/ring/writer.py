@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 from ..clock import Moment, age_ms, later
 from ..errors import KeyWrapperError, RingConflictError, RingStoreError
 from .calls import FOREGROUND, CallOptions
-from .certificates import Signers, vouchers_by
+from .certificates import Signers, signers_of, vouchers_by
 from .document import RingDocument, RingEntry, time_ms
 from .events import hashed_key_id
 from .facts import lacks, unwrapped_key
 from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS
 from .publication import document_of, revoked_key
 from .schedule import RotationReason, is_planned, times_of_new_key
-from .snapshot import RingKey, RingSnapshot, create_snapshot, with_keys
+from .snapshot import RingKey, RingSnapshot, with_keys, with_revoked
 from .store import StoredDocument
 from .view import RingView
 from .wraps import KeyWraps
@@ -34,6 +34,8 @@ _MOST_KEYS: Mapping[RotationReason, int] = {
 }
 # How long a revocation waits for a successor, as a number of KMS timeouts.
 _CALLS_OF_A_SUCCESSOR = 3
+# How long one pass adds missing wraps, as a number of KMS timeouts.
+_CALLS_FOR_WRAPS = 4
 
 logger = logging.getLogger("sealring")
 
@@ -84,35 +86,30 @@ class RingWriter:
     def revoke(self, meant: list[RingKey]) -> None:
         """Revokes keys, and activates a successor in the same write if there is room, the KMS
         answers and the clock is confirmed. Otherwise, the revocation is written without a
-        successor. Raises RingConflictError or RingStoreError. If a key still has to be unwrapped
-        and no newer key can certify its revocation, this raises `unavailable` after the other
-        revocations have been written."""
+        successor. Raises RingConflictError or RingStoreError. If neither a newer key nor a
+        successor can certify the revocation of a key that has not been unwrapped, this raises
+        `unavailable` after the other revocations have been written."""
         view, known = self._view, self._view.snapshot
         ids = {key.id for key in meant}
         # No certificate is made by a key that is revoked in the same write.
         stay: Signers = {key_id: one for key_id, one in view.signers.items() if key_id not in ids}
         at_ms = view.wall_ms()
-        revoked = (revoked_key(key, at_ms, stay) for key in meant)
-        certified = {key.id: key for key in revoked if key is not None}
-        waiting = [e for e in known.carried if e.id in ids and e.id not in certified]
-        missed: Iterable[RingEntry] = waiting if certified else meant
-        if certified:
-            without = create_snapshot(
-                with_keys(known, certified.values()).keys,
-                [entry for entry in known.carried if entry.id not in certified],
-                [entry for entry in known.unreadable if entry.id not in certified],
-            )
+        certified = _revoked_by(meant, at_ms, stay)
+        # Keys that are not unwrapped, and newer than all known keys: only the successor can certify
+        # their revocations.
+        missed = others = _without(meant, certified)
+        if certified or any(key.created <= at_ms - at_ms % _MS for key in others):
+            without = with_revoked(known, certified)
             successor = self._successor(without)
-            after = without if successor is None else with_keys(without, [successor.key])
-            self._write(after, successor)
-            for key_id in certified:
-                logger.warning("revoked a key (%s)", hashed_key_id(key_id))
-            if successor is not None:
-                self._announce(successor, "revocation")
-        left = next(iter(missed), None)
-        if left is not None:
+            made = {} if successor is None else signers_of([successor.key], {})
+            further = _revoked_by(others, at_ms, made)
+            missed = _without(others, further)
+            revoked = [*certified, *further]
+            if revoked:
+                self._write_revoked(with_revoked(without, further), revoked, successor)
+        if missed:
             detail = (
-                f"key {left.id} could not be unwrapped yet, and no newer key certifies its "
+                f"key {missed[0].id} could not be unwrapped yet, and no newer key certifies its "
                 "revocation"
             )
             raise RingStoreError("unavailable", detail)
@@ -126,10 +123,15 @@ class RingWriter:
 
     def add_missing_wraps(self, options: CallOptions) -> None:
         """Adds the wraps that a key wrapper could not make when the keys were published."""
-        richer = []
+        richer, most_ms = [], _CALLS_FOR_WRAPS * self._view.policy.kms_timeout_seconds * _MS
+        until = later(self._view.now(), most_ms)
         for key in self._view.snapshot.usable_keys(self._view.wall_ms()):
             if key.held is None or key.is_left or not self._wraps.lacks_wraps(key):
                 continue
+            # The next pass continues: the work that follows this one must not wait for a KMS that
+            # hangs.
+            if until.ms_left(self._view.now()) <= 0:
+                break
             added = self._wraps.missing_wraps(key, key.held, options)
             if added:
                 richer.append(replace(key, wraps=(*key.wraps, *added)))
@@ -231,10 +233,11 @@ class RingWriter:
         began, known = view.now(), view.snapshot
         now_ms = view.wall_ms(began)
         made = [key.created for key in (*known.keys, *view.past.values())]
-        # Entries that are only carried may come from an attacker, so they must not move the
+        # Attackers may have written the entries that are not unwrapped: they must not move the
         # creation time of a new key into the future.
-        carried = [min(entry.created, now_ms - now_ms % _MS) for entry in known.carried]
-        newest_ms = max([*made, *carried], default=-float("inf"))
+        missing = (*known.carried, *known.unreadable)
+        claimed = [min(entry.created, now_ms - now_ms % _MS) for entry in missing]
+        newest_ms = max([*made, *claimed], default=-float("inf"))
         times = times_of_new_key(reason, now_ms, view.policy, newest_ms)
         latest = self._stored.latest
         entries = () if latest is None or latest.document is None else latest.document.entries
@@ -271,6 +274,16 @@ class RingWriter:
         self._view.limits.last_read = self._view.now()
         self._view.install(known)
 
+    def _write_revoked(
+        self, known: RingSnapshot, revoked: list[RingKey], successor: NewKey | None
+    ) -> None:
+        after = known if successor is None else with_keys(known, [successor.key])
+        self._write(after, successor)
+        for key in revoked:
+            logger.warning("revoked a key (%s)", hashed_key_id(key.id))
+        if successor is not None:
+            self._announce(successor, "revocation")
+
     def _document_of(self, known: RingSnapshot) -> RingDocument:
         latest = self._stored.latest
         read = None if latest is None else latest.document
@@ -278,3 +291,14 @@ class RingWriter:
 
     def _announce(self, new: NewKey, reason: RotationReason) -> None:
         logger.info("published a key (%s), reason: %s", hashed_key_id(new.entry.id), reason)
+
+
+def _revoked_by(keys: Iterable[RingKey], at_ms: float, signers: Signers) -> list[RingKey]:
+    """Of the keys whose revocation `signers` can certify, the revoked keys."""
+    revoked = (revoked_key(key, at_ms, signers) for key in keys)
+    return [key for key in revoked if key is not None]
+
+
+def _without(keys: Iterable[RingKey], some: Iterable[RingKey]) -> list[RingKey]:
+    ids = {key.id for key in some}
+    return [key for key in keys if key.id not in ids]

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from ..errors import RingConflictError, RingStoreError, SingleUseStoreError
 from ..options import number, with_method
-from ..stores.postgres import PostgresPool, postgres_connector, postgres_failure, table_sql
+from ..stores.postgres import PostgresPool, postgres_failure, table_sql
+from ..stores.postgres_connection import postgres_connector
 from .store import (
     DEFAULT_CLOCK_SKEW_SECONDS,
     check_claim,
@@ -34,8 +35,8 @@ class PostgresSingleUse:
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
         clock_skew_seconds: how long a token is remembered after it expires; give the value of the
             ring's policy; 0 to 86 400.
-        call_timeout_seconds: with a `url`, the timeout for connecting and for a statement; 0.01 to
-            60.
+        call_timeout_seconds: with a `url`, the timeout for a statement and for connecting, which is
+            given at least 2 seconds; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option, but does not show
     the URL.

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from ..errors import RingStoreError, SingleUseStoreError
-from ..options import number, text, with_method
-from ..stores.redis import RedisClient, own_redis_client, redis_failure
+from ..options import number, text
+from ..stores.redis import RedisClient, check_redis_client, own_redis_client, redis_failure
 from .store import (
     DEFAULT_CLOCK_SKEW_SECONDS,
     check_claim,
@@ -50,7 +50,7 @@ class RedisSingleUse:
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         if client is None:
             client = own_redis_client(_OWNER, url, call_timeout_seconds)
-        with_method(_OWNER, "client", client, "execute_command")
+        check_redis_client(_OWNER, client)
         self._client = client
 
     @property

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
 from ..failures import rows, unreachable
@@ -11,6 +11,7 @@ from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write, document_text
+from ..urls import parsed_url
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
@@ -24,7 +25,7 @@ _LEASED = "another client holds a lease on the blob"
 _CONFLICTS = frozenset(
     {"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet", "BlobNotFound"}
 )
-_REQUEST = "Blob Storage does not accept the request: check container and blob"
+_REQUEST = "Blob Storage does not accept the request: check the container and the blob"
 _BUSY = "Blob Storage cannot serve requests at the moment"
 # Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
 # error names of azure-core and azure-identity. For any other error, the status decides.
@@ -61,7 +62,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     "ConditionHeadersNotSupported": ("read-only", "this service has no conditional writes"),
     "RequestBodyTooLarge": ("too-large", "the service does not accept a blob of this size"),
     **rows(
-        ("unavailable", "the blob is archived: a lifecycle rule applies to it"),
+        ("unavailable", "the blob is archived: rehydrate it, and exclude it from lifecycle rules"),
         "BlobArchived BlobBeingRehydrated",
     ),
     # These come with the status of a conflict, but reading again does not help: the lease must end
@@ -90,8 +91,8 @@ class AzureBlobRing:
     Args:
         container: the container's URL, `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
         blob: the blob's name; 1 to 1 024 characters.
-        credential: what azure-storage-blob accepts: a `TokenCredential` or a shared key. None for a
-            `container` with a shared access signature.
+        credential: what azure-storage-blob accepts: a `TokenCredential`, for an `https://` URL, or
+            a shared key. None for a `container` with a shared access signature.
         client: instead of these three: a `BlobClient`, made with `retry_total=0`; the store does
             not close it.
         call_timeout_seconds: timeout of the client that the store creates, for connecting and for
@@ -246,26 +247,52 @@ def _failure(error: Exception) -> RingStoreError:
 def _location_of(client: BlobClient) -> str:
     """The address of the blob, without its query, which can contain a signature."""
     url = getattr(client, "url", None)
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.hostname is None:
+    parts = parsed_url(url) if isinstance(url, str) else None
+    if parts is None:
         return "azure-blob"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _own_client(container: object, blob: object, credential: object, timeout: float) -> BlobClient:
-    url = urlsplit(text(_OWNER, "container", container, 4_096))
+    given = text(_OWNER, "container", container, 4_096)
     name = text(_OWNER, "blob", blob, 1_024)
-    is_local = url.scheme == "http" and url.hostname in ("127.0.0.1", "localhost", "::1")
-    if (url.scheme != "https" and not is_local) or url.username is not None or url.fragment:
+    parts = parsed_url(given)
+    if parts is None or not _is_container_url(parts):
         raise ValueError(f"{_OWNER}: container must be the https:// URL of a container")
+    # The SDK refuses to send a token over http://, with an error that does not show the cause.
+    if parts.scheme == "http" and callable(getattr(credential, "get_token", None)):
+        raise ValueError(
+            f"{_OWNER}: credential cannot be a token credential for an http:// container"
+        )
+    client = _client_of(given, name, credential, timeout)
+    if client is None:
+        raise ValueError(
+            f"{_OWNER}: azure-storage-blob rejects container, blob or credential: container must "
+            "be the https:// URL of a container"
+        )
+    return client
+
+
+def _is_container_url(parts: SplitResult) -> bool:
+    if parts.username is not None or parts.fragment:
+        return False
+    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    return (parts.scheme == "https" or is_local) and parts.path.strip("/") != ""
+
+
+def _client_of(container: str, blob: str, credential: object, timeout: float) -> BlobClient | None:
+    """None if the SDK rejects an argument: its errors contain the URL with its signature."""
     from azure.storage.blob import ContainerClient  # noqa: PLC0415 - the extra `azure-blob`.
 
-    owner = ContainerClient.from_container_url(
-        container,
-        credential=credential,
-        retry_total=0,
-        connection_timeout=timeout,
-        read_timeout=timeout,
-    )
-    client: BlobClient = owner.get_blob_client(name)
+    try:
+        owner = ContainerClient.from_container_url(
+            container,
+            credential=credential,
+            retry_total=0,
+            connection_timeout=timeout,
+            read_timeout=timeout,
+        )
+        client: BlobClient = owner.get_blob_client(blob)
+    except Exception:
+        return None
     return client

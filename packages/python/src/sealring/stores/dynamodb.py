@@ -36,6 +36,8 @@ _RIGHTS = "DynamoDB refused the call: check the permissions of the caller"
 _REQUEST = "DynamoDB does not accept the request: the table's only key must be a string named pk"
 _TABLE = "the table does not exist in this account and region, or is not ready yet"
 _THROTTLED = "DynamoDB throttled the call: the table or the account is over its capacity"
+# boto3 may ask DynamoDB for its endpoint first.
+_OPERATIONS = ("GetItem", "PutItem", "DescribeEndpoints")
 CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
     {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
@@ -134,7 +136,7 @@ class DynamodbRing:
                 TableName=self._table, Key={"pk": self._pk}, ConsistentRead=True, **_CAPACITY
             )
         except Exception as error:
-            return dynamodb_refusal(aws_failure(error, on_service_date))
+            return dynamodb_refusal(aws_failure(error, _OPERATIONS, on_service_date))
         note_aws_date(answer, on_service_date)
         return _stored_in(answer) if _is_of_dynamodb(answer) else _foreign()
 
@@ -173,7 +175,7 @@ def put_item(
     try:
         answer = client.put_item(TableName=table, Item=item, **condition, **_CAPACITY)
     except Exception as error:
-        return aws_failure(error, on_service_date)
+        return aws_failure(error, _OPERATIONS, on_service_date)
     note_aws_date(answer, on_service_date)
     return None if _is_of_dynamodb(answer) else _foreign()
 

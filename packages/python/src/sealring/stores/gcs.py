@@ -1,5 +1,6 @@
 """A ring in one object of Google Cloud Storage, as `gcsRing` of @sealring/gcs keeps it."""
 
+import os
 import re
 from typing import Any, Protocol
 
@@ -9,8 +10,10 @@ from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write, document_text
+from ..urls import endpoint_url
 
 _OWNER = "GcsRing"
+_EMULATOR = "STORAGE_EMULATOR_HOST"
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
 # A generation as the service writes it: a positive 64-bit number.
 _GENERATION = re.compile("[1-9][0-9]{0,18}", re.ASCII)
@@ -23,7 +26,7 @@ _KEPT = "the object is under a retention policy or a hold, and cannot be replace
 _COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored compressed")
 _TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
 _BUSY = "Cloud Storage cannot serve requests at the moment"
-_REQUEST = "Cloud Storage does not accept the request: check bucket and object"
+_REQUEST = "Cloud Storage does not accept the request: check the bucket and the object"
 # Reasons of the JSON API ("HTTP status and error codes for JSON"). For any other error, the status
 # decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
@@ -87,7 +90,10 @@ class GcsRing:
         bucket: the bucket's name.
         object: the object's name; 1 to 1 024 bytes.
         client: a `storage.Client`; the store does not close it. By default the store creates one,
-            with Application Default Credentials.
+            with Application Default Credentials. If the environment variable
+            `STORAGE_EMULATOR_HOST` is set, that client calls the server that it names: an
+            `https://` URL, or, for an emulator, an `http://` URL of this machine, to which no
+            credentials are sent.
         call_timeout_seconds: timeout of one request; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option.
@@ -242,7 +248,24 @@ def _failure(error: Exception) -> RingStoreError:
 
 
 def _own_client() -> GcsClient:
+    # The SDK treats an empty value as none.
+    value = os.environ.get(_EMULATOR, "")
+    endpoint = endpoint_url(value)
+    if value != "" and endpoint is None:
+        raise ValueError(
+            f"{_OWNER}: {_EMULATOR} must be an https:// URL, or an http:// URL of this machine, "
+            "without a user, password, query or fragment; for an emulator on another machine, give "
+            "a client"
+        )
     from google.cloud import storage  # noqa: PLC0415 - the extra `gcs`.
 
-    client: GcsClient = storage.Client()
+    client: GcsClient
+    if endpoint is None or endpoint.scheme == "http":
+        # To a server that this variable names, the SDK sends no credentials.
+        client = storage.Client()
+        return client
+    import google.auth  # noqa: PLC0415 - part of the extra `gcs`.
+
+    credentials, project = google.auth.default()
+    client = storage.Client(credentials=credentials, project=project)
     return client

@@ -1,7 +1,6 @@
 """A ring in PostgreSQL, as `postgresRing` of @sealring/postgres keeps it: one row."""
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -13,6 +12,7 @@ from ..key_wrapper import OnServiceDate
 from ..options import label, number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write
+from .postgres_connection import postgres_connector
 from .push import Push
 
 _OWNER = "PostgresRing"
@@ -27,7 +27,7 @@ _UNKNOWN = "the statement returned an unexpected answer"
 
 _TABLE = "the table is missing: run the migration"
 _SHAPE = "the table does not match the migration"
-_LOGIN = "the server refused the user"
+_LOGIN = "the server refused the login: check the user and the password"
 _BUSY = "the server cannot serve requests at the moment"
 _OTHER = "another transaction changed the row first"
 # Maps an SQLSTATE to a kind (PostgreSQL documentation, appendix A). Any other code is
@@ -98,8 +98,8 @@ class PostgresRing:
             its own connection, and one more receives notifications of writes.
         table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
         name: the ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`.
-        call_timeout_seconds: with a `url`, the timeout for connecting and for a statement; 0.01 to
-            60.
+        call_timeout_seconds: with a `url`, the timeout for a statement and for connecting, which is
+            given at least 2 seconds; 0.01 to 60.
 
     A wrong option raises TypeError or ValueError; the message names the option, but does not show
     the URL.
@@ -282,26 +282,3 @@ def table_sql(owner: str, table: object) -> str:
         told = f"{owner}: table must be table or schema.table of [a-z0-9_]"
         raise ValueError(f"{told}, got {ascii(table)}")
     return ".".join(f'"{part}"' for part in found.groups() if part is not None)
-
-
-def postgres_connector(
-    owner: str, url: object, timeout: float
-) -> Callable[[], AbstractContextManager[Any]]:
-    """Returns a function that connects to a URL. Raises TypeError or ValueError for an invalid URL,
-    without showing it."""
-    given = text(owner, "url", url, 4_096)
-    if not given.startswith(("postgres://", "postgresql://")):
-        raise ValueError(f"{owner}: url must be a postgresql:// URL")
-    import psycopg  # noqa: PLC0415 - the extra `postgres`.
-
-    def connect() -> AbstractContextManager[Any]:
-        connection: AbstractContextManager[Any] = psycopg.connect(
-            given,
-            autocommit=True,
-            # libpq takes whole seconds, and at least two.
-            connect_timeout=max(2, math.ceil(timeout)),
-            options=f"-c statement_timeout={math.ceil(timeout * 1_000)}",
-        )
-        return connection
-
-    return connect

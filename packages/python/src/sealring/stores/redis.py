@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
 from ..failures import rows, unreachable
@@ -13,6 +12,7 @@ from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write, document_text
+from ..urls import parsed_url
 from .redis_push import RedisPush
 
 _OWNER = "RedisRing"
@@ -101,6 +101,9 @@ _CODES_OF_CLASSES = {
     "MovedError": "MOVED",
     "AskError": "ASK",
 }
+# The classes of redis-py for clients of several servers.
+_OF_SEVERAL = frozenset({"RedisCluster", "Sentinel"})
+_DATABASE = re.compile("(?:/[0-9]*)?", re.ASCII)
 _REPLY_CODE = re.compile("([A-Z]{2,32}) ")
 _DENIED_IN_SCRIPT = re.compile(
     "(?:ERR )?(?:The user executing the script can't|ACL failure in script)"
@@ -147,7 +150,7 @@ class RedisRing:
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         if client is None:
             client = own_redis_client(_OWNER, url, call_timeout_seconds)
-        with_method(_OWNER, "client", client, "execute_command")
+        check_redis_client(_OWNER, client)
         self._client = client
         self.location = _location_of(url, key)
 
@@ -235,20 +238,49 @@ def redis_failure(error: Exception) -> RingStoreError:
 
 def _location_of(url: str | None, key: str) -> str:
     """Without the user and the password that the URL can contain."""
-    if url is None:
+    parts = None if url is None else parsed_url(url)
+    if parts is None:
         return f"redis key {key}"
-    parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}, key {key}"
+
+
+def check_redis_client(owner: str, client: object) -> None:
+    """Raises TypeError for anything but the client of one server."""
+    with_method(owner, "client", client, "execute_command")
+    if _OF_SEVERAL.isdisjoint(base.__name__ for base in type(client).__mro__):
+        return
+    raise TypeError(
+        f"{owner}: client must be the client of one server, not of a cluster or of Sentinel: give "
+        "the client of one node, or of the primary"
+    )
 
 
 def own_redis_client(owner: str, url: object, timeout: float) -> RedisClient:
     """Creates a client for a URL. Raises TypeError or ValueError for an invalid URL, without
     showing it."""
-    if not text(owner, "url", url, 4_096).startswith(("redis://", "rediss://")):
+    given = text(owner, "url", url, 4_096)
+    if not given.startswith(("redis://", "rediss://")):
         raise ValueError(f"{owner}: url must be a redis:// or rediss:// URL")
+    parts = parsed_url(given)
+    # redis-py ignores any other path.
+    is_readable = parts is not None and _DATABASE.fullmatch(parts.path) is not None
+    client = _client_of(given, timeout) if is_readable else None
+    if client is None:
+        raise ValueError(
+            f"{owner}: url must be a redis:// or rediss:// URL with a host and a valid port, whose "
+            "path is the number of a database; percent-encode the user and the password"
+        )
+    return client
+
+
+def _client_of(url: str, timeout: float) -> RedisClient | None:
+    """None if redis-py rejects the URL, whose parts its errors contain."""
     import redis  # noqa: PLC0415 - the extra `redis`.
 
-    client: RedisClient = redis.Redis.from_url(
-        url, socket_timeout=timeout, socket_connect_timeout=timeout
-    )
+    try:
+        client: RedisClient = redis.Redis.from_url(
+            url, socket_timeout=timeout, socket_connect_timeout=timeout
+        )
+    except Exception:
+        return None
     return client

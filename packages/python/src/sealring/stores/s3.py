@@ -1,8 +1,10 @@
 """A ring in one object of Amazon S3, as `s3Ring` of @sealring/s3 keeps it."""
 
+import base64
 import json
 import re
 import secrets
+import zlib
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -29,9 +31,11 @@ _RIGHTS = (
     "S3 refused the call; without the permission to list the bucket, it also does so for an object "
     "that does not exist"
 )
-_REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
+_REQUEST = "S3 does not accept the request: check the bucket, the key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
 _BUSY = "S3 cannot serve requests at the moment"
+# For a directory bucket, boto3 creates a session in S3 first.
+_OPERATIONS = ("GetObject", "PutObject", "CreateSession")
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 _WRITE_ID = "sealring-write"
 _WRITE_ID_BYTES = 9
@@ -64,7 +68,10 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     "NotImplemented": ("read-only", "this service has no conditional writes"),
     "EntityTooLarge": ("too-large", "the service does not accept an object of this size"),
-    "InvalidObjectState": ("unavailable", "the object is archived: a lifecycle rule applies to it"),
+    "InvalidObjectState": (
+        "unavailable",
+        "the object is archived: restore it, and exclude it from lifecycle rules",
+    ),
     **rows(
         ("unavailable", "the client's region differs from the bucket's"),
         "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
@@ -135,9 +142,10 @@ class S3Ring:
         }
         self.location = f"s3://{bucket}/{key}"
         if expected_bucket_owner is not None:
-            if re.fullmatch("[0-9]{12}", str(expected_bucket_owner)) is None:
+            owner = text(_OWNER, "expected_bucket_owner", expected_bucket_owner, 12)
+            if re.fullmatch("[0-9]{12}", owner) is None:
                 raise ValueError(f"{_OWNER}: expected_bucket_owner must be 12 digits")
-            self._object["ExpectedBucketOwner"] = expected_bucket_owner
+            self._object["ExpectedBucketOwner"] = owner
         self._encryption: dict[str, str] = {}
         if server_side_encryption is not None:
             name = one_of(_OWNER, "server_side_encryption", server_side_encryption, _ENCRYPTIONS)
@@ -184,12 +192,15 @@ class S3Ring:
         self, document: str, condition: dict[str, str], on_service_date: OnServiceDate | None
     ) -> str | RingStoreError | RingConflictError:
         write_id = secrets.token_urlsafe(_WRITE_ID_BYTES)
+        body = document.encode("utf-8")
         try:
             answer = self._client.put_object(
                 **self._object,
                 **condition,
                 **self._encryption,
-                Body=document.encode("utf-8"),
+                Body=body,
+                # Older versions of boto3 send no checksum by default.
+                ChecksumCRC32=base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode(),
                 ContentType="text/plain; charset=utf-8",
                 # A cache in between would return an outdated ring.
                 CacheControl="no-store",
@@ -197,7 +208,7 @@ class S3Ring:
             )
             note_aws_date(answer, on_service_date)
         except Exception as error:
-            failure = aws_failure(error, on_service_date)
+            failure = aws_failure(error, _OPERATIONS, on_service_date)
             # This is also a conflict if the object that was to be replaced has been deleted.
             is_conflict = not _CONFLICTS.isdisjoint(failure.names) or failure.status in (409, 412)
             return RingConflictError() if is_conflict else _refusal(failure)
@@ -208,14 +219,17 @@ class S3Ring:
 
     def _get(self, on_service_date: OnServiceDate | None) -> _Object | RingStoreError | None:
         try:
-            answer = self._client.get_object(**self._object)
+            answer = self._client.get_object(**self._object, ChecksumMode="ENABLED")
             note_aws_date(answer, on_service_date)
             length = member(answer, "ContentLength")
             body = member(answer, "Body")
             data = body.read(MAX_DOCUMENT_BYTES + 1)  # type: ignore[attr-defined]
+            if len(data) <= MAX_DOCUMENT_BYTES:
+                # boto3 checks the checksum only when it reads at the end.
+                body.read(1)  # type: ignore[attr-defined]
             body.close()  # type: ignore[attr-defined]
         except Exception as error:
-            failure = aws_failure(error, on_service_date)
+            failure = aws_failure(error, _OPERATIONS, on_service_date)
             is_absent = "NoSuchKey" in failure.names and failure.status == 404
             return None if is_absent else _refusal(failure)
         found = _identity_of(answer, member(answer, "Metadata", _WRITE_ID))

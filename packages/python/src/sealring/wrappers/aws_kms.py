@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from ..aws import aws_client, aws_failure, member, note_aws_date
+from ..aws import aws_client, member, note_aws_date
 from ..derivation import DATA_KEY_BYTES
 from ..errors import KeyWrapperError, KeyWrapperOperation
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
@@ -65,8 +65,8 @@ class AwsKmsKeyWrapper:
             close it. By default the wrapper creates one, with the credentials of
             boto3's default chain; the region also comes from that chain unless `key_id`
             is an ARN.
-        also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
-            to 64.
+        also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped, in
+            the region of `key_id` if that is an ARN; 0 to 64.
         multi_region: whether to unwrap wrapped keys that any replica made; only for an `mrk-` key
             or an alias.
         call_timeout_seconds: timeout of the client that the wrapper creates, for connecting and for
@@ -90,7 +90,7 @@ class AwsKmsKeyWrapper:
         self.key_id = text(_OWNER, "key_id", key_id, 2_048)
         self._key_name = _key_name(self.key_id, multi_region)
         self._multi_region = multi_region
-        self._also_unwrap = _retired(also_unwrap)
+        self._also_unwrap = _replaced(also_unwrap, self._key_name, multi_region)
         region = self._key_name.region
         self._client = aws_client(_OWNER, "kms", "decrypt", client, call_timeout_seconds, region)
 
@@ -151,14 +151,13 @@ class AwsKmsKeyWrapper:
     ) -> bytearray | KeyWrapperError:
         """The data key, or the reason why there is none. Runs in a separate frame, so that no
         traceback references an answer from KMS."""
-        # The name comes from the configuration, never from the wrapped key.
-        asked = wrapped.key_id if wrapped.key_id in self._also_unwrap else self.key_id
+        asked = self._key_to_ask(wrapped.key_id)
         try:
             answer = self._client.decrypt(
                 KeyId=asked, CiphertextBlob=wrapped.wrapped, EncryptionContext=dict(context)
             )
         except Exception as error:
-            return kms_error(_PROVIDER, aws_failure(error, on_service_date))
+            return kms_error(_PROVIDER, error, on_service_date)
         note_aws_date(answer, on_service_date)
         plaintext = member(answer, "Plaintext")
         if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
@@ -171,6 +170,15 @@ class AwsKmsKeyWrapper:
             )
         return bytearray(plaintext)
 
+    def _key_to_ask(self, recorded: str) -> str:
+        """The key as it was configured, never text from the wrapped key."""
+        # KMS finds an ARN only in its own Region, so a replica of the key in key_id is asked for by
+        # key_id. An alias may mean any key, so for a listed key it is not asked.
+        is_definite = self._key_name.id is not None
+        if is_definite and may_mean(self._key_name, recorded, self._multi_region):
+            return self.key_id
+        return next((arn for arn in self._also_unwrap if arn == recorded), self.key_id)
+
     def _encrypt(
         self,
         data_key: bytes | bytearray,
@@ -182,7 +190,7 @@ class AwsKmsKeyWrapper:
                 KeyId=self.key_id, Plaintext=bytes(data_key), EncryptionContext=dict(context)
             )
         except Exception as error:
-            return kms_error(_PROVIDER, aws_failure(error, on_service_date), "wrap")
+            return kms_error(_PROVIDER, error, on_service_date, "wrap")
         note_aws_date(answer, on_service_date)
         return self._wrapped_of("wrap", answer)
 
@@ -194,7 +202,7 @@ class AwsKmsKeyWrapper:
                 KeyId=self.key_id, KeySpec="AES_256", EncryptionContext=dict(context)
             )
         except Exception as error:
-            return kms_error(_PROVIDER, aws_failure(error, on_service_date), "generate")
+            return kms_error(_PROVIDER, error, on_service_date, "generate")
         note_aws_date(answer, on_service_date)
         plaintext = member(answer, "Plaintext")
         if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
@@ -239,12 +247,21 @@ def _key_name(key_id: str, multi_region: bool) -> KeyName:
     return name
 
 
-def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
+def _replaced(also_unwrap: Sequence[str], key_name: KeyName, multi_region: bool) -> frozenset[str]:
     sequence(_OWNER, "also_unwrap", also_unwrap)
     if len(also_unwrap) > _MAX_ALSO_UNWRAP:
         raise ValueError(f"{_OWNER}: also_unwrap must be 0 to {_MAX_ALSO_UNWRAP} key ARNs")
     for index, arn in enumerate(also_unwrap):
         # An alias could later point to another key, and a bare id does not determine the account.
-        if parse_key_arn(arn) is None:
+        key = parse_key_arn(arn)
+        if key is None:
             raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
+        # KMS finds an ARN only in its own Region, and this wrapper calls only the Region of key_id.
+        is_replica = key_name.id is not None and may_mean(key_name, arn, multi_region)
+        if key_name.region not in (None, key.region) and not is_replica:
+            raise ValueError(
+                f"{_OWNER}: also_unwrap[{index}] must be a key in the region of key_id, "
+                f"{key_name.region}, got {ascii(arn)}; for a key of another region, pass KmsCodec "
+                "a key wrapper for each key: key_wrapper=[old, new]"
+            )
     return frozenset(also_unwrap)

@@ -269,10 +269,12 @@ class AzureKeyVaultKeyWrapper:
         """The public keys of signing keys, to be pinned. Raises KeyWrapperError for a failure."""
         vaults = _Vaults(credential, clients, call_timeout_seconds)
         sequence(_OWNER, "sign_key_ids", sign_key_ids)
+        keys = [
+            _parsed_option(f"sign_key_ids[{index}]", text, _parsed_version, _VERSION_FORM)
+            for index, text in enumerate(sign_key_ids)
+        ]
         found = []
-        for index, text in enumerate(sign_key_ids):
-            name = f"sign_key_ids[{index}]"
-            key = _parsed_option(name, text, _parsed_version, _VERSION_FORM)
+        for key in keys:
             answer = vaults.request("sign", "GET", key.vault_url, key.path, None, None)
             if isinstance(answer, KeyWrapperError):
                 raise answer

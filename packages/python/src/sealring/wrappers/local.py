@@ -120,8 +120,8 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
             f"{_PRINTS_A_KEY}, as a str, or decode it"
         )
     if is_constant(secret):
-        told = f"{_OWNER}: {name} is one repeated byte"
-        raise ValueError(f"{told}, as in a buffer that was never filled")
+        told = f"{_OWNER}: {name} consists of one repeated byte"
+        raise ValueError(f"{told}, like a buffer that was never filled")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
     overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key

@@ -31,7 +31,7 @@ def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[i
         raise TypeError(f"{owner}: a data key must be bytes, got {show(data_key)}")
     if len(data_key) not in lengths or is_constant(data_key[:32]):
         told = " or ".join(map(str, lengths))
-        raise ValueError(f"{owner}: a data key has {told} bytes that are not all equal")
+        raise ValueError(f"{owner}: a data key must have {told} bytes that are not all equal")
 
 
 def check_context(owner: str, context: Mapping[str, str]) -> None:
