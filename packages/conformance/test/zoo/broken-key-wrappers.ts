@@ -698,7 +698,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       const bind: Steps['bind'] = (context, keyId) => Buffer.concat([own, SOUND.bind(context, keyId)]);
       return soundKeyWrapper({ bind })(world);
     },
-    and('WRAP-ROTATED-OPENS', 'WRAP-STORED', 'WRAP-CLOSE-ALONE', 'WRAP-ABORT-ALONE'),
+    and('WRAP-ROTATED-OPENS', 'WRAP-ROTATED-NAMES', 'WRAP-STORED', 'WRAP-CLOSE-ALONE', 'WRAP-ABORT-ALONE'),
   ),
   broken('refuses unknown options', 'WRAP-OPTIONS', {
     checkOptions(options) {
@@ -944,22 +944,27 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-BEFORE-CALL'),
   ),
-  made('accepts any KMS key in its first call', 'WRAP-OTHER-KEY-NAMED', (world) => {
-    let isNew = true;
-    const isName = (name: unknown): boolean => typeof name === 'string' && name.startsWith(`${world.other.name}/`);
-    const mayAsk: Steps['mayAsk'] = (given, wrapped) =>
-      SOUND.mayAsk(given, wrapped) || (isNew && wrapped.provider === PROVIDER && isName(wrapped.keyId));
-    const versionToOpen: Steps['versionToOpen'] = ({ key, other }, { keyId }) =>
-      [...key.versions, ...(isNew ? other.versions : [])].find(({ id }) => id === keyId);
-    const ask: Steps['ask'] = async (...given) => {
-      await SOUND.ask(...given);
-      // The list of allowed keys arrives with the answer to the first call.
-      setImmediate(() => {
-        isNew = false;
-      });
-    };
-    return soundKeyWrapper({ mayAsk, versionToOpen, ask })(world);
-  }),
+  made(
+    'accepts any KMS key in its first call',
+    'WRAP-OTHER-KEY-NAMED',
+    (world) => {
+      let isNew = true;
+      const isName = (name: unknown): boolean => typeof name === 'string' && name.startsWith(`${world.other.name}/`);
+      const mayAsk: Steps['mayAsk'] = (given, wrapped) =>
+        SOUND.mayAsk(given, wrapped) || (isNew && wrapped.provider === PROVIDER && isName(wrapped.keyId));
+      const versionToOpen: Steps['versionToOpen'] = ({ key, other }, { keyId }) =>
+        [...key.versions, ...(isNew ? other.versions : [])].find(({ id }) => id === keyId);
+      const ask: Steps['ask'] = async (...given) => {
+        await SOUND.ask(...given);
+        // The list of allowed keys arrives with the answer to the first call.
+        setImmediate(() => {
+          isNew = false;
+        });
+      };
+      return soundKeyWrapper({ mayAsk, versionToOpen, ask })(world);
+    },
+    and('WRAP-BEFORE-CALL'),
+  ),
   broken('lets entries of the context replace what it adds', 'WRAP-CONTEXT-BINDS', {
     bind: (context, keyId) => SOUND.bind({ provider: PROVIDER, keyId, ...context }, ''),
   }),
@@ -1264,7 +1269,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   unforgiving('never recovers from a disabled key', 'WRAP-ENABLED', 'disabled'),
   misnaming('reports a denial as a missing key', 'WRAP-DENIED', ['denied', 'not-found']),
   unforgiving('never recovers from a denial', 'WRAP-ALLOWED', 'denied'),
-  broken('unwraps with the newest version', 'WRAP-ROTATED-OPENS', { versionToOpen: ({ key }) => key.current }),
+  broken(
+    'unwraps with the newest version',
+    'WRAP-ROTATED-OPENS',
+    { versionToOpen: ({ key }) => key.current },
+    and('WRAP-ROTATED-NAMES'),
+  ),
   made(
     'names the key without its version',
     'WRAP-ROTATED-NAMES',
