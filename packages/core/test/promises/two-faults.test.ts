@@ -124,6 +124,8 @@ describe('refusals that come slowly', () => {
   test('one stray refusal of a new key makes it unusable only until the next pass', async () => {
     const [a, b] = [await fleet.start(unwatched()), await fleet.start(unwatched())];
     await fleet.clock.advance(HOUR);
+    // So that b does not read the revocation before the refusal.
+    await during(1, b.codec.refresh());
     await during(30, a.codec.revoke(sealingKey(a)));
     const fresh = (await storedKeys()).find(({ id }: { id: string }) => id === sealingKey(a));
     fleet.kms.refused = Buffer.from(fresh.wraps[0].wrapped, 'base64url');
