@@ -283,13 +283,13 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('kill-switch-never-trips', 'three refusals stop sealing', [
     'member/kill-switch.ts',
-    'isTripped: refusals.length >= REFUSALS_TO_STOP || disabled >= DISABLED_TO_STOP',
-    'isTripped: refusals.length < 0 && disabled >= DISABLED_TO_STOP',
+    'trippedAt: tripped ? now : undefined',
+    'trippedAt: tripped && nowMs < 0 ? now : undefined',
   ]),
   mutant('kill-switch-leaves-opening', 'unsealing stops S + R after sealing', [
     'member/limits.ts',
-    'if (this.#stopped === undefined) return true;',
-    'if (this.#stopped !== null) return true;',
+    'if (trippedAt === undefined) return true;',
+    'if (trippedAt !== null) return true;',
   ]),
   mutant('one-stray-refusal', 'a single refusal does not stop a fleet', [
     'member/kill-switch.ts',

@@ -18,8 +18,8 @@ export interface S3RingOptions {
   readonly client?: S3RingClient;
   /**
    * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
-   * require. Cannot be combined with `client` or the ARN of an access point. The environment variable `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`
-   * sets the endpoint itself. Default false.
+   * require. Cannot be combined with `client` or the ARN of an access point. The environment variable
+   * `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` sets the endpoint itself. Default false.
    */
   readonly forcePathStyle?: boolean;
   /**

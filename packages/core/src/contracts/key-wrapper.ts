@@ -93,7 +93,10 @@ export interface WrappedKey {
   readonly keyId: string;
   /** The ciphertext, in the provider's format; 1 to 2 048 bytes. */
   readonly wrapped: Uint8Array;
-  /** Authenticates the origin of the wrapped key if an unwrap does not; at most 2 048 bytes. See {@link KeyWrapper.supports}. */
+  /**
+   * Authenticates the origin of the wrapped key if an unwrap does not: see {@link KeyWrapper.supports}. At most 2 048
+   * bytes.
+   */
   readonly signature?: Uint8Array;
 }
 

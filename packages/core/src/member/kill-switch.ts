@@ -1,3 +1,4 @@
+import type { Moment } from '../base/clock.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 
@@ -17,11 +18,11 @@ const DISABLED_TO_STOP = 2;
 export interface KillSwitch {
   /** The refusals that count, oldest first. `at` is in milliseconds of the monotonic clock. */
   readonly refusals: readonly { readonly at: number; readonly disabled: boolean }[];
-  /** Whether sealing has stopped. */
-  readonly isTripped: boolean;
+  /** When sealing stopped. */
+  readonly trippedAt: Moment | undefined;
 }
 
-export const ARMED: KillSwitch = Object.freeze({ refusals: Object.freeze([]), isTripped: false });
+export const ARMED: KillSwitch = Object.freeze({ refusals: Object.freeze([]), trippedAt: undefined });
 
 /** Whether an error of this kind is a refusal: an answer about the permission to use the key, not about availability. */
 export function isRefusal(kind: KeyWrapperErrorKind): boolean {
@@ -39,20 +40,22 @@ export function refusalWindowMs({ kmsTimeoutSeconds }: Pick<ResolvedPolicy, 'kms
   return Math.max(LEAST_WINDOW_MS, (REFUSALS_TO_STOP - 1) * betweenMs);
 }
 
-/** The kill switch after one more refusal. `nowMs` is the time on a clock that never steps back. */
+/** The kill switch after one more refusal. Refusals are spaced by the monotonic clock, which never steps back. */
 export function afterRefusal(
   current: KillSwitch,
   kind: KeyWrapperErrorKind,
-  nowMs: number,
+  now: Moment,
   windowMs: number,
 ): KillSwitch {
-  if (current.isTripped) return current;
+  if (current.trippedAt !== undefined) return current;
+  const nowMs = now.steadyMs;
   const recent = current.refusals.filter((refusal) => nowMs - refusal.at <= windowMs);
   const last = recent.at(-1);
   if (last !== undefined && nowMs - last.at < LEAST_SPACING_MS) return { ...current, refusals: recent };
   const refusals = [...recent, { at: nowMs, disabled: kind === 'disabled' }];
   const disabled = refusals.filter((refusal) => refusal.disabled).length;
-  return { refusals, isTripped: refusals.length >= REFUSALS_TO_STOP || disabled >= DISABLED_TO_STOP };
+  const tripped = refusals.length >= REFUSALS_TO_STOP || disabled >= DISABLED_TO_STOP;
+  return { refusals, trippedAt: tripped ? now : undefined };
 }
 
 /** Whether a refusal counts at `nowMs`. A refusal that is not followed by another within the window was a stray one. */

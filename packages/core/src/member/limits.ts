@@ -16,8 +16,6 @@ export class Limits {
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
-  /** When the kill switch stopped sealing. */
-  #stopped: Moment | undefined;
   #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
   // The earlier of the two times above, and the later time at which unsealing ends: every token is checked against one
@@ -36,7 +34,6 @@ export class Limits {
   kmsCheckPassed(now: Moment): void {
     this.#kmsCheck = now;
     this.#killSwitch = ARMED;
-    this.#stopped = undefined;
     this.#kmsCheckUntil = later(now, this.#policy.sealOutageSeconds * MS);
     this.#takeEarlier();
   }
@@ -59,8 +56,7 @@ export class Limits {
    */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (!isRefusal(kind)) return;
-    this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs, refusalWindowMs(this.#policy));
-    if (this.isStopped) this.#stopped ??= now;
+    this.#killSwitch = afterRefusal(this.#killSwitch, kind, now, refusalWindowMs(this.#policy));
   }
 
   get lastKmsCheck(): Moment | undefined {
@@ -84,7 +80,7 @@ export class Limits {
 
   /** Whether the KMS refused often enough to stop sealing. */
   get isStopped(): boolean {
-    return this.#killSwitch.isTripped;
+    return this.#killSwitch.trippedAt !== undefined;
   }
 
   /** Why sealing is not allowed; undefined when it is. */
@@ -97,10 +93,11 @@ export class Limits {
 
   mayUnseal(now: Moment): boolean {
     if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;
-    if (this.#stopped === undefined) return true;
+    const { trippedAt } = this.#killSwitch;
+    if (trippedAt === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
     // A machine that was suspended has used up the time, although its monotonic clock stood still.
-    return ageMs(this.#stopped, now) < (clockSkewSeconds + refreshEverySeconds) * MS;
+    return ageMs(trippedAt, now) < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
   /** When sealing ends, unless KMS checks and reads of the ring succeed before then. Wall time in milliseconds. */
