@@ -224,7 +224,8 @@ async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
 async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promise<Observed> {
   const name = trial.freshName();
   const writers = await trial.openMany(CONNECTIONS, name);
-  const readers = await trial.openMany(READERS, name);
+  // One reader is a writer: it must not show its own write before that has won.
+  const readers = [...(await trial.openMany(READERS - 1, name)), writers[0]];
   const written = new Set<string>();
   const documentOf = (title: string, writer: number): string => {
     const most = trial.supports.maxDocumentBytes;

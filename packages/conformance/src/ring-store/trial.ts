@@ -131,8 +131,23 @@ export class RingStoreTrial extends Trial {
     if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
 
+  /**
+   * The options of every other call, at random: a ring codec passes all of them with each call, and no condition may
+   * depend on them.
+   */
+  #someOptions(): RingStoreCallOptions | undefined {
+    if (this.random.below(2) === 0) return undefined;
+    return { signal: new AbortController().signal, onServiceDate: () => undefined };
+  }
+
+  /** Writes with or without a signal and a callback for the date. */
+  writeSomehow(store: RingStore, document: string, expected: string | undefined): unknown {
+    return store.write(document, { ...this.#someOptions(), expected });
+  }
+
   async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-    const outcome = await this.promised(() => (options === undefined ? store.read() : store.read(options)), what);
+    const given = options ?? this.#someOptions();
+    const outcome = await this.promised(() => (given === undefined ? store.read() : store.read(given)), what);
     if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return storedRing(outcome.value, what);
   }
@@ -142,10 +157,10 @@ export class RingStoreTrial extends Trial {
     document: string,
     expected: string | undefined,
     what = 'a write with the right expectation',
-    options: RingStoreCallOptions = {},
+    options: RingStoreCallOptions | undefined = this.#someOptions(),
   ): Promise<string> {
     const given = { ...options, expected };
-    if (Object.isFrozen(options)) Object.freeze(given);
+    if (options !== undefined && Object.isFrozen(options)) Object.freeze(given);
     const outcome = await this.promised(() => store.write(document, given), what);
     if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return revisionOf(outcome.value, what);
@@ -158,7 +173,7 @@ export class RingStoreTrial extends Trial {
     expected: string | undefined,
     what: string,
   ): Promise<string | undefined> {
-    const outcome = await this.promised(() => store.write(document, { expected }), what);
+    const outcome = await this.promised(() => this.writeSomehow(store, document, expected), what);
     if ('value' in outcome) return revisionOf(outcome.value, what);
     if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return undefined;
@@ -179,7 +194,7 @@ export class RingStoreTrial extends Trial {
 
   /** Expects a write to lose with RingConflictError. */
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
-    const outcome = await this.promised(() => store.write('never', { expected }), what);
+    const outcome = await this.promised(() => this.writeSomehow(store, 'never', expected), what);
     if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
     expectThat(
       isConflict(outcome.error),
@@ -189,7 +204,7 @@ export class RingStoreTrial extends Trial {
 
   /** Expects a write to lose with any error. */
   async expectLost(store: RingStore, expected: string | undefined, what: string, document = 'never'): Promise<void> {
-    const outcome = await this.promised(() => store.write(document, { expected }), what);
+    const outcome = await this.promised(() => this.writeSomehow(store, document, expected), what);
     if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
   }
 

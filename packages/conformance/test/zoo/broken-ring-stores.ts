@@ -579,7 +579,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   wrapped('calls its watchers all the time', 'RING-WATCH-QUIET', (sound) => ({
     watch(changed: () => void) {
       const end = sound.watch?.(changed);
-      const timer = setInterval(changed, 20).unref();
+      const timer = setInterval(changed, 5).unref();
       return () => {
         clearInterval(timer);
         end?.();
@@ -702,6 +702,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('pads what is expected', 'RING-FOREIGN-LOSES', {
     matches: (row, expected) => SOUND.matches(row, expected?.trimEnd()),
   }),
+  wrapped('has no condition in the request that returns the date', 'RING-STALE-LOSES', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      if (options.onServiceDate === undefined) return sound.write(document, options);
+      const found = await sound.read(options);
+      return sound.write(document, { ...options, expected: found?.revision });
+    },
+  })),
   wrapped('keeps the expectation in a field', 'RING-STALE-LOSES', (sound) => {
     let latest: string | undefined;
     return {
@@ -885,6 +892,23 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw error;
       }),
   })),
+  wrapped('shows its own write before that has won', 'RING-LOSER-NEVER-APPEARS', (sound) => {
+    let pending: string | undefined;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const found = await sound.read(options);
+        return found === undefined || pending === undefined ? found : { ...found, document: pending };
+      },
+      async write(document: string, options: WriteOptions) {
+        pending = document;
+        try {
+          return await sound.write(document, options);
+        } finally {
+          pending = undefined;
+        }
+      },
+    };
+  }),
   wrapped('fails at ten concurrent reads', 'RING-PARALLEL-READS', (sound) => {
     let reading = 0;
     return {
