@@ -78,6 +78,18 @@ const MOST_PARTS = 64;
 const CHUNKS: readonly number[] = [256, 512, 1_000, 1_024, 2_048, 4_096];
 const CHUNK_EXTRA: readonly number[] = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 60, 64];
 
+/** Sizes of chunks that only long payloads have more than one of. */
+const LONG_CHUNKS: readonly number[] = [8_192, 16_384, 32_768];
+
+/** A token cut after its first long chunk, at every possible offset. */
+export function longBeginnings(token: string): readonly (() => string)[] {
+  return encodedParts(token).flatMap(({ bytes, put }) => {
+    const most = 64 + Math.max(...CHUNK_EXTRA);
+    const ends = LONG_CHUNKS.flatMap((size) => Array.from({ length: most + 1 }, (_, more) => size + more));
+    return ends.filter((end) => end < bytes.length).map((end) => () => put(bytes.subarray(0, end)));
+  });
+}
+
 /** A long token cut after a chunk, without a chunk, or with two chunks swapped or replaced, at every possible offset. */
 export function chunkings(token: string, other: string): readonly (() => string)[] {
   const others = encodedParts(other);

@@ -1,6 +1,6 @@
 import { withBitFlipped } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
-import { chunkings, refuses } from './damage.ts';
+import { chunkings, longBeginnings, refuses } from './damage.ts';
 import { refusesSums, swapsOf } from './forgeries.ts';
 import { CHARACTERS, divisions, encodedParts, replaced } from './token-parts.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, tokenText } from './trial.ts';
@@ -107,6 +107,10 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     const cuts = chunkings(chunked, another);
     for (const cut of trial.sample(cuts, () => trial.outcome(codec, trial.random.pick(cuts)()))) {
       trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed, swapped or replaced`);
+    }
+    const beginnings = longBeginnings(token);
+    for (const cut of trial.sample(beginnings, () => trial.outcome(codec, trial.random.pick(beginnings)()))) {
+      trial.refused(codec, cut(), `the beginning of a token of ${token.length} characters`);
     }
     // Try payloads longer than a codec must accept, if this codec accepts them quickly.
     for (const length of [300_000, 1_100_000]) {

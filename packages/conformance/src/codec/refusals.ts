@@ -25,6 +25,8 @@ const TELLING_CHARACTERS = 4;
 const TELLING_END = 6;
 /** Four bytes recur by chance once in 2^32. */
 const NAMED_BYTES = 4;
+/** Length of a quotation of decoded bytes that does not recur by chance. */
+const QUOTED = 8;
 /** Half of a key or more, as hex or base64. */
 const LONG_WORD = /[A-Za-z0-9+/_-]{22,}/g;
 
@@ -47,6 +49,13 @@ function damaged(token: string): readonly (readonly [string, string])[] {
     [swapped(token.length - 2), 'a token with a different character near the end'],
     ['A'.repeat(token.length), 'a token with every character replaced by A'],
   ];
+}
+
+const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
+
+/** All pieces of a text that do not recur by chance. */
+function piecesOf(whole: string): readonly string[] {
+  return Array.from({ length: Math.max(0, whole.length - QUOTED + 1) }, (_, at) => whole.slice(at, at + QUOTED));
 }
 
 /** Whether the message or a member of a refusal contains at least four bytes of a token, as text or encoded. */
@@ -124,10 +133,15 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const parts = [text(token.slice(common)), ...decodings(token).map((bytes) => bytes.subarray(common))];
       const ends = parts.flatMap((part) => [part.subarray(0, TELLING_LENGTH), part.subarray(-TELLING_LENGTH)]);
       const isShown = ends.some((end) => end.length === TELLING_LENGTH && shows(shown, end));
-      // This also detects an abbreviated token, as in a log.
+      // An abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
-      const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
-      expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
+      // This detects a quotation, as in the error of a JSON parser.
+      const own = new Set(decodings(token).flatMap((bytes) => piecesOf(latin1(bytes))));
+      for (const bytes of decodings(other)) for (const piece of piecesOf(latin1(bytes))) own.delete(piece);
+      const isQuoted = shown.texts.some(
+        (one) => pieces.some((piece) => one.includes(piece)) || piecesOf(one).some((piece) => own.has(piece)),
+      );
+      expectThat(!isShown && !isQuoted, `the refusal of ${what} repeats it`);
     }
     // A part that two services have in common, such as a version, is not secret either.
     const stranger = await trial.createStranger();

@@ -146,15 +146,21 @@ export class KeyWrapperTrial extends Trial {
     return this.badUnwraps(keyWrapper, ...given).filter((_, i) => isCorrupt[i]);
   }
 
+  /** Default options. Half of them, at random, also have a signal and `onServiceDate`, as those of a ring codec do. */
+  #complete(options: Options): WrapOptions {
+    const more = this.random.below(2) === 0 ? undefined : { signal: new AbortController().signal, onServiceDate };
+    return { ...OPTIONS, ...more, ...options };
+  }
+
   /** Wraps a copy, and checks the shape of the wrapped key. @throws {Finding} if the call is refused. */
   async wrap(keyWrapper: KeyWrapper, dataKey: Uint8Array, options: Options = {}, what = 'wrap'): Promise<WrappedKey> {
     const given = Uint8Array.from(dataKey);
-    return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { ...OPTIONS, ...options }), what), what);
+    return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, this.#complete(options)), what), what);
   }
 
   /** A generated data key and its wrapped key. @throws {Finding} if the call is refused or returns another value. */
   async generate(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
-    const answer = await this.answer(() => keyWrapper.generate?.({ ...OPTIONS, ...options }), 'generate');
+    const answer = await this.answer(() => keyWrapper.generate?.(this.#complete(options)), 'generate');
     return generatedOf(answer, keyWrapper);
   }
 
@@ -209,7 +215,7 @@ export class KeyWrapperTrial extends Trial {
     what = 'its own wrapped key',
   ): Promise<Uint8Array> {
     const name = `unwrap of ${what}`;
-    return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options }), name), name);
+    return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), this.#complete(options)), name), name);
   }
 
   async expectOpens(
@@ -223,7 +229,7 @@ export class KeyWrapperTrial extends Trial {
   }
 
   async expectCorrupt(keyWrapper: KeyWrapper, wrapped: WrappedKey, what: string, options: Options = {}): Promise<void> {
-    const start = (): unknown => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options });
+    const start = (): unknown => keyWrapper.unwrap(copyOf(wrapped), this.#complete(options));
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }
 
@@ -281,6 +287,8 @@ export function bytesOf(value: unknown, what: string): Uint8Array {
   expectThat(types.isUint8Array(value), `${what} returned ${kindOf(value)}, not bytes`);
   return value;
 }
+
+const onServiceDate = (): void => undefined;
 
 function optionsOf(signal?: AbortSignal, onServiceDate?: WrapOptions['onServiceDate']): WrapOptions {
   return { ...OPTIONS, ...(signal && { signal }), ...(onServiceDate && { onServiceDate }) };

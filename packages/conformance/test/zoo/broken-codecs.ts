@@ -349,6 +349,18 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     nonce: (_, payload, key) =>
       Buffer.concat([createHmac('sha256', secretOf(key)).update(payload).digest().subarray(0, 2), Buffer.alloc(10)]),
   }),
+  broken('derives the nonce from a counter and the beginning of the payload', 'CODEC-KEYSTREAM', {
+    nonce: (ordinal, payload, key) =>
+      createHmac('sha256', secretOf(key))
+        .update(`${ordinal}:`)
+        .update(payload.subarray(0, 64))
+        .digest()
+        .subarray(0, 12),
+  }),
+  broken('derives the nonce from a counter and the end of the payload', 'CODEC-KEYSTREAM', {
+    nonce: (ordinal, payload, key) =>
+      createHmac('sha256', secretOf(key)).update(`${ordinal}:`).update(payload.subarray(-64)).digest().subarray(0, 12),
+  }),
   broken('stores JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
     before: (payload) => Buffer.from(JSON.stringify(Buffer.from(payload).toString())),
     after: (payload) => Buffer.from(String(JSON.parse(payload.toString()))),
@@ -1316,6 +1328,22 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
+  wrapped('attaches the error of a parser, which quotes the token, to its refusal', 'CODEC-REFUSAL-TOKEN', (sound) => {
+    const decoded = (token: string): string => Buffer.from(token, 'base64url').toString();
+    return {
+      seal: (payload: Uint8Array) => Buffer.from(JSON.stringify({ t: sound.seal(payload) })).toString('base64url'),
+      unseal(token: string) {
+        try {
+          const { t } = JSON.parse(decoded(token)) as { t: string };
+          if (Buffer.from(JSON.stringify({ t })).toString('base64url') !== token) refuse('malformed');
+          return sound.unseal(t);
+        } catch (error) {
+          if (error instanceof InvalidRequestState) throw error;
+          throw Object.assign(new InvalidRequestState('malformed'), { cause: error });
+        }
+      },
+    };
+  }),
   wrapped('attaches the token to its refusal under a symbol', 'CODEC-REFUSAL-TOKEN', (sound) =>
     both(sound, {
       unseal(token) {
@@ -1405,24 +1433,27 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return refuse(`wanted ${macOf(key, body)}`);
     },
   })),
-  {
-    target: zooTarget('seals chunks without marking the last one', ([key]) => {
+  ...[1_024, 16_384].map((size) => ({
+    target: zooTarget(`seals chunks of ${size} bytes without marking the last one`, ([key]) => {
       const piece = (nonce: Buffer, index: number): Buffer => Buffer.concat([nonce, Buffer.of(0, 0, 0, index)]);
       return {
         seal(payload) {
           const nonce = randomBytes(8);
           const sealed = [nonce];
-          for (let at = 0; at === 0 || at < payload.length; at += 1_024) {
-            const cipher = createCipheriv('aes-256-gcm', key as Buffer, piece(nonce, at / 1_024));
-            sealed.push(cipher.update(payload.subarray(at, at + 1_024)), cipher.final(), cipher.getAuthTag());
+          for (let at = 0; at === 0 || at < payload.length; at += size) {
+            const cipher = createCipheriv('aes-256-gcm', key as Buffer, piece(nonce, at / size));
+            sealed.push(cipher.update(payload.subarray(at, at + size)), cipher.final(), cipher.getAuthTag());
           }
           return Buffer.concat(sealed).toString('base64url');
         },
         unseal(token) {
           const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
           const opened: Buffer[] = [];
-          for (let at = 8; at === 8 || at < bytes.length; at += 1_040) {
-            const part = Buffer.concat([piece(bytes.subarray(0, 8), (at - 8) / 1_040), bytes.subarray(at, at + 1_040)]);
+          for (let at = 8; at === 8 || at < bytes.length; at += size + 16) {
+            const part = Buffer.concat([
+              piece(bytes.subarray(0, 8), (at - 8) / (size + 16)),
+              bytes.subarray(at, at + size + 16),
+            ]);
             opened.push(part.length < 28 ? refuse('malformed') : openGcm(key as Buffer, part));
           }
           return Buffer.concat(opened);
@@ -1430,7 +1461,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       };
     }),
     caughtBy: 'CODEC-LONG-PAYLOAD',
-  },
+  })),
   wrapped('accepts a token marked as plain', 'CODEC-DOWNGRADE', (sound) =>
     both(sound, {
       unseal: (token) => (token?.startsWith?.('plain.') ? SOUND.decode(token.slice(6)) : sound.unseal(token)),

@@ -3,11 +3,15 @@ import {
   createDecipheriv,
   createHash,
   createHmac,
+  createPrivateKey,
+  createPublicKey,
   hkdfSync,
   type KeyObject,
   randomBytes,
   randomInt,
+  sign,
   timingSafeEqual,
+  verify,
 } from 'node:crypto';
 import { types } from 'node:util';
 import { aessiv } from '@noble/ciphers/aes.js';
@@ -387,6 +391,16 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
     }),
     warnings: [],
   })),
+  {
+    target: zooTarget('with a limit of 64 KiB, which need not be declared', (keys) => limited(keys, 65_536)),
+    warnings: [],
+  },
+  {
+    target: zooTarget('with an Ed25519 signature before the payload', signedBefore, {
+      supports: { confidentiality: false },
+    }),
+    warnings: [],
+  },
   { target: zooTarget('with a token in JSON', inJson), warnings: [] },
   // No client can send a String object.
   { target: zooTarget('that accepts String objects', acceptingStringObjects), warnings: [] },
@@ -396,6 +410,28 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
   },
   { target: handleTarget(), warnings: [] },
 ];
+
+/** A changed signature often has a number out of range, which fails early. */
+function signedBefore(keys: readonly Buffer[]): RequestStateCodec {
+  const pairs = keys.map((key) => {
+    const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), key]);
+    const secret = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+    return { secret, open: createPublicKey(secret) };
+  });
+  return {
+    seal(payload) {
+      const signature = sign(null, payload, (pairs[0] as (typeof pairs)[0]).secret);
+      return Buffer.concat([signature, payload]).toString('base64url');
+    },
+    unseal(token) {
+      const bytes = Buffer.from(String(token), 'base64url');
+      if (bytes.toString('base64url') !== token || bytes.length < 64) throw new InvalidRequestState('malformed');
+      const payload = bytes.subarray(64);
+      if (pairs.some(({ open }) => verify(null, payload, open, bytes.subarray(0, 64)))) return Uint8Array.from(payload);
+      throw new InvalidRequestState('authentication failed');
+    },
+  };
+}
 
 function acceptingStringObjects(keys: readonly Buffer[]): RequestStateCodec {
   const sound = soundCodec()(keys);
