@@ -127,7 +127,7 @@ def parse_document(text: str, ring: str) -> RingDocument:
         raise RingStoreError("too-large", f"more than {MAX_RING_KEYS} keys")
     entries = tuple(map(_entry, keys))
     if len({entry.id for entry in entries}) != len(entries):
-        _refuse("two keys with one id")
+        _refuse("two keys have the same id")
     # JSON members may be in any order. A repeated name, white space or an unusual escape makes the
     # document longer than necessary.
     if len(canonical_json(document, sort_keys=False)) != len(text):
