@@ -270,7 +270,7 @@ function checkKeyId(keyId: unknown, what: string): void {
   expectThat(typeof keyId === 'string', `${what} is ${kindOf(keyId)}, not text`);
   expectThat(keyId !== '', `${what} is empty`);
   expectThat(keyId.length <= LONGEST_KEY_ID, `${what} has ${keyId.length} characters, more than ${LONGEST_KEY_ID}`);
-  expectThat(keyId.isWellFormed(), `${what} has a lone surrogate, which stored text does not preserve`);
+  expectThat(keyId.isWellFormed(), `${what} contains a lone surrogate, which stored text does not preserve`);
 }
 
 function checkDate(date: unknown): void {

@@ -113,7 +113,7 @@ export function label(owner: string, name: string, value: unknown): string {
 export function secretBytes(owner: string, name: string, value: unknown, minBytes: number): Buffer {
   let bytes: Buffer;
   if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} is a string with a lone surrogate`);
+    if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} must not contain a lone surrogate`);
     bytes = unpooled(Buffer.from(value));
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);

@@ -96,7 +96,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
   if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);
   const entries = keys.map(parseEntry);
-  if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
+  if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys have the same id');
   const document = { ring, claim, entries };
   // JSON members may come in any order. A repeated name, white space, or another spelling of a number or escape makes the
   // text longer.

@@ -141,7 +141,7 @@ describe('a ring document', () => {
         const parsed = parseDocument(text, RING);
         expect(parsed).toEqual(given);
         for (const [i, each] of parsed.entries.entries()) {
-          // Maps are equal in any order: another order would be a second spelling.
+          // `toEqual` ignores the order of a map, but another order would be a second spelling.
           expect([...each.vouchers.keys()]).toEqual([...(given.entries[i]?.vouchers.keys() ?? [])]);
         }
         expect(encodeDocument(parsed)).toBe(text);
@@ -439,7 +439,7 @@ describe('a document that a member must refuse', () => {
 
   test('a document in which an id occurs twice is refused (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
-    expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
+    expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys have the same id');
   });
 
   test('a document with an id that is not 12 characters in canonical form is refused (F16)', () => {
