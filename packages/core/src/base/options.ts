@@ -44,7 +44,9 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
     if (!known.includes(key)) {
       const meant = known.find((name) => isAlike(name, key));
       const hint = meant === undefined ? '' : ` (did you mean ${JSON.stringify(meant)}?)`;
-      throw optionTypeError(`${owner}: unknown option ${JSON.stringify(key)}${hint}; known are ${known.join(', ')}`);
+      throw optionTypeError(
+        `${owner}: unknown option ${JSON.stringify(key)}${hint}; the options are ${known.join(', ')}`,
+      );
     }
   }
 }

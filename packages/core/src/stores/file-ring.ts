@@ -247,7 +247,8 @@ function translate(error: unknown): never {
   }
   const code = codeOf(error);
   if (code === undefined) throw error;
-  if (code === 'EACCES' || code === 'EPERM') throw new RingStoreError('denied', `the file system refused (${code})`);
+  if (code === 'EACCES' || code === 'EPERM')
+    throw new RingStoreError('denied', `the file system denied access (${code})`);
   if (code === 'ENOTDIR') {
     throw new RingStoreError('unavailable', 'a part of the path is a file, not a directory (ENOTDIR)', {
       serviceCode: code,

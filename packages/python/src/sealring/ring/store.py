@@ -81,7 +81,7 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
     """Decodes the bytes that a store has read. Raises RingStoreError if they are empty or not
     UTF-8."""
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise RingStoreError("too-large", "over 256 KiB", revision=revision)
+        raise RingStoreError("too-large", "the document is larger than 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
         if data:
             return data.decode("utf-8")

@@ -173,7 +173,7 @@ def _refusal(error: OSError) -> RingStoreError:
     if code == "EISDIR":
         return RingStoreError("corrupt", "not a regular file")
     if code in ("EACCES", "EPERM"):
-        return RingStoreError("denied", f"the file system refused ({code})")
+        return RingStoreError("denied", f"the file system denied access ({code})")
     if code == "ENOTDIR":
         detail = "a part of the path is a file, not a directory (ENOTDIR)"
         return RingStoreError("unavailable", detail, code=code)
