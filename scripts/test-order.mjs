@@ -5,7 +5,7 @@ import { rankOf } from './tiers.mjs';
 
 /**
  * The slowest files first, in the order of scripts/tiers.mjs: a slow file that starts last leaves the other workers
- * idle. By default, Vitest runs one project after the other.
+ * idle. By default, Vitest runs one project after another.
  */
 export class SlowestFirst extends BaseSequencer {
   async sort(files) {

@@ -37,7 +37,9 @@ const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() * 3);
 const report = join('.cache', 'test-results.json');
 const errorReport = join('.cache', 'test-errors.json');
-/** Compiled modules, for the hundreds of processes of a run: a third of what it costs to start one. */
+/**
+ * Cache of compiled modules for the hundreds of processes of a run: compiling takes a third of the start of a process.
+ */
 const compiled = join(root, '.cache', 'compiled');
 const SLOWEST = 10;
 const WHY = 300;

@@ -66,7 +66,7 @@ function matches(text, pattern, type) {
   return [...text.matchAll(pattern)].map(({ 0: found, index }) => ({ from: index, to: index + found.length, type }));
 }
 
-/** At least two words, and not a program: a single word is a name or a value of the API. */
+/** Must have at least two words, and must not be a program: a single word is a name or a value of the API. */
 function isMessage(text) {
   return /[a-z]\S* +\S/i.test(text) && !/[;{]\n/.test(text);
 }

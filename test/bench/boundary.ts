@@ -90,7 +90,7 @@ function registerRefund(server: McpServer): McpServer {
 interface Round extends AsyncDisposable {
   /** One flow: the client calls, answers the question, and calls again. */
   flow(): Promise<void>;
-  /** Two calls without a state, one after the other. */
+  /** Two calls without a state, in sequence. */
   twoCalls(): Promise<void>;
 }
 

@@ -20,7 +20,7 @@ export interface CountedServices {
 export const kmsCalls = ({ generate, wrap, unwrap }: Calls): number => generate + wrap + unwrap;
 export const storeCalls = ({ read, write }: Calls): number => read + write;
 
-/** @param latencyMs - Duration of every call; other requests meet it in progress. Default 0. */
+/** @param latencyMs - Duration of every call; other requests arrive while it is in progress. Default 0. */
 export function countedServices(latencyMs = 0): CountedServices {
   const calls: Calls = { generate: 0, wrap: 0, unwrap: 0, read: 0, write: 0 };
   const inner = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });

@@ -61,7 +61,7 @@ export interface FleetCostsReport {
     readonly concurrent: number;
     /** First seals of one process, whose codec is not ready yet. */
     readonly oneProcess: Calls;
-    /** The same with the AWS Encryption SDK: data keys that its keyring was asked for. */
+    /** The same with the AWS Encryption SDK: data keys requested from its keyring. */
     readonly encryptionSdk: number;
     /** Processes of a fleet that start at once, on one store without a ring. */
     readonly members: { readonly calls: Calls; readonly keysInRing: number; readonly openNext: boolean };

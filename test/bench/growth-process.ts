@@ -40,7 +40,7 @@ async function memory(keys: number, salts: number): Promise<{ readonly perKey: n
   for (const ring of rings) await (await joinRing(ring)).close();
   used();
   const codecs: KmsCodec[] = [];
-  // The median: some other memory of the process may be freed between two looks.
+  // The median: some other memory of the process may be freed between two readings.
   const join = async (ring: GrownRing): Promise<number> => {
     const kept: number[] = [];
     for (let i = 0; i < CODECS; i++) {
@@ -72,8 +72,9 @@ async function heap(warmUp: number, tokens: number, samples: number): Promise<re
       if (codec.unseal(codec.seal(payload)).length !== payload.length) throw new Error('a token lost its payload');
     }
   };
-  // A full cache, or it would still fill; and twice that, because V8 keeps records of a function only after some calls.
-  // The functions that draw and forget a salt run once in a million tokens: they would reach that point in the middle.
+  // Fill the cache, so that it does not grow during the count, and then once more, because V8 allocates records for a
+  // function only after some calls: the functions that draw and forget a salt run once in a million tokens, so this
+  // would happen during the count.
   for (let i = 0; i < 2 * MOST_SALTS; i++) {
     // A pause of the clock may mean that the machine was cloned: the next token has another salt.
     wallMs += i % 2 === 0 ? SALT_PAUSE_MS : -SALT_PAUSE_MS;

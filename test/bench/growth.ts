@@ -64,7 +64,7 @@ export interface GrowthReport {
 }
 
 export interface GrowthOptions {
-  /** Sizes of rings, the smallest first. Default 1, 8, 48: `rotate` fills no ring further. */
+  /** Sizes of rings, the smallest first. Default 1, 8, 48: `rotate` adds no key to a ring of 48. */
   readonly keys?: readonly number[];
   /** Default 1, 10, 1 000. */
   readonly salts?: readonly number[];

@@ -16,7 +16,10 @@ const baseline = await committedBaseline();
 const isCi = process.env['CI'] === 'true';
 const renews = !isCi && process.env['SEALRING_RENEW_INSTRUCTIONS'] === '1';
 
-/** The counts, or why they are missing; under CI that is a failure, except for a processor that no one can choose. */
+/**
+ * The counts, or why they are missing; under CI that is a failure, unless the cause is the processor, which CI cannot
+ * choose.
+ */
 async function countedHere(): Promise<InstructionsReport | string> {
   if (!renews && baseline.processor !== PROCESSOR)
     return `counts on the processor ${PROCESSOR} differ from those on ${baseline.processor}`;

@@ -12,10 +12,10 @@ import type { Verdict } from './verdict.ts';
  * Guards the token path without noise: counts machine instructions with valgrind's callgrind. `perf stat` would be
  * faster, but most virtual machines have no such counters.
  *
- * Switches off the parts of V8 that depend on chance or other threads. One is the last compiler, which functions reach
- * one by one over fifteen thousand tokens: one function more or less within the count makes a difference of hundreds of
- * tokens. Nothing is collected during the count, because a collection is a large step at a varying moment; bytes on the
- * heap are counted instead.
+ * Switches off the parts of V8 that depend on chance or other threads. One is the optimizing compiler, which functions
+ * reach one by one over fifteen thousand tokens: one more compilation within the count would cost as much as hundreds
+ * of tokens. Nothing is collected during the count, because a collection is a large step at a varying moment; bytes on
+ * the heap are counted instead.
  */
 const V8_FLAGS = [
   '--predictable',

@@ -17,7 +17,7 @@ export interface World {
   readonly redis: TestServer;
 }
 
-/** An activity beside the load. */
+/** An activity in addition to the load. */
 export interface Disturbance {
   /** Runs until the server notices. Not measured. */
   begin?(world: World): Promise<unknown>;
@@ -50,8 +50,8 @@ export const DISTURBANCES: Readonly<Record<Condition, Disturbance>> = {
     },
   },
 
-  // Counts the failed connections. Once this is noticed the KMS check is older than it should be, so the boundary waits
-  // for another one before each unseal, 2 s at most: in the requests' latency, not in the operation's.
+  // Counts the failed connections. Once the server notices this, its KMS check is overdue, so the boundary waits for
+  // another one before each unseal, for 2 s at most: that wait counts as latency of the request, not of the operation.
   'KMS hang': {
     async begin({ kms, server }) {
       kms.hang();

@@ -29,7 +29,7 @@ export interface LoadMeasure {
   readonly counts: Counts;
 }
 
-/** This many tokens circulate, so that each has aged a moment when it returns. */
+/** This many tokens circulate, so that each is a little older when it is sent back. */
 const TOKENS = 500;
 const FAILURES_TOLD = 5;
 const HOSTILE_SEED = 8;

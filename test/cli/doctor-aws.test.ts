@@ -229,7 +229,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     const environment = { GOOGLE_SDK_NODE_LOGGING: 'kms', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const report = await examine(sound(), environment);
     expect(idsOf(report, 'error')).toEqual(['tls-unchecked']);
-    // The configuration has nothing of Google.
+    // The configuration does not use Google Cloud.
     expect(findingOf(report, 'google-logging')?.severity).toBe('warning');
     expect(findingOf(report, 'google-logging')?.remedy).toMatch(/Unset GOOGLE_SDK_NODE_LOGGING/);
   });
@@ -353,7 +353,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     ['HMAC', { KeySpec: 'HMAC_256', KeyUsage: 'GENERATE_VERIFY_MAC' }],
     ['EC', { KeySpec: 'ECC_NIST_P256', KeyUsage: 'SIGN_VERIFY' }],
     ['RSA', { KeySpec: 'RSA_2048', KeyUsage: 'ENCRYPT_DECRYPT' }],
-  ] as const)('reports an %s key as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+  ] as const)('reports an %s key as a key of the wrong kind, not as a missing permission', async (_, spec) => {
     const { KeyMetadata } = await kmsClient(address).send(new CreateKeyCommand(spec));
     const report = await examine(sound(KeyMetadata?.Arn ?? ''));
     expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-usage']));

@@ -59,7 +59,7 @@ describe.skipIf(started === undefined)('the doctor, on the transit engine of Vau
   test.each([
     ['ecdsa-p256', { type: 'ecdsa-p256' }],
     ['derived', { type: 'aes256-gcm96', derived: true }],
-  ])('reports an %s transit key as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+  ])('reports an %s transit key as a key of the wrong kind, not as a missing permission', async (_, spec) => {
     const keyId = randomUUID();
     await callOpenBao(server, 'POST', `transit/keys/${keyId}`, spec);
     const { address, token } = server;

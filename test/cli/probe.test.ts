@@ -134,7 +134,7 @@ describe('sealring probe', () => {
       refusal: { status: 200, body: { error: { code: -32602, message: 'no' } } },
     };
 
-    /** Asks once, and accepts what `accepts` accepts. */
+    /** Asks one question, and accepts the states for which `accepts` returns true. */
     const byHand = ({ mint, accepts, text, refusal }: typeof sound) => {
       const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
         const { id, params } = JSON.parse(Buffer.concat(await request.toArray()).toString());

@@ -21,7 +21,7 @@ interface Exemption {
 export interface ClaimsPage {
   readonly claims: readonly Claim[];
   readonly exemptions: readonly Exemption[];
-  /** Rows of tables that are neither. */
+  /** Table rows that are neither claims nor exemptions. */
   readonly unread: readonly string[];
 }
 

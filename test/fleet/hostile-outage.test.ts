@@ -13,7 +13,7 @@ const MEMBERS = 2;
 const MINUTE = 60_000;
 const OUTAGE_MS = 40 * MINUTE;
 const TOKENS_PER_SECOND = 100;
-/** The same tokens are sent again and again: making one takes as long as refusing it. */
+/** The same tokens are sent repeatedly, because making one takes as long as refusing it. */
 const KINDS_OF_TOKENS = 5_000;
 const MISS_REFRESH_SECONDS = 10;
 

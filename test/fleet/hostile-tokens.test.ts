@@ -56,7 +56,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     expect(counts.writes - before.writes).toBe(0);
     expect(counts.reads - before.reads).toBeGreaterThan(1);
     expect(counts.reads - before.reads).toBeLessThanOrEqual(seconds / MISS_REFRESH_SECONDS);
-    // Every check refused some; none was shadowed by the one before it.
+    // Every check refused some tokens: none is hidden by the check before it.
     expect(Object.keys(reasons).toSorted()).toEqual(['authentication failed', 'malformed', 'unknown key']);
     for (const count of Object.values(reasons)) expect(count).toBeGreaterThan(TOKENS / 20);
     expect(codec.unseal(genuine)).toEqual(payload);

@@ -59,7 +59,7 @@ const REFUSALS_APART_SECONDS = 8;
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
-  // The least for which the bounds hold: the second refusal must come within it.
+  // The smallest value for which the bounds hold: the second refusal must come within it.
   backoffCapSeconds: 10,
   tokenLifetimeSeconds: 60,
   kmsCheckEverySeconds: 3,

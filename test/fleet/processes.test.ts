@@ -42,7 +42,7 @@ describe(`${MEMBERS} processes on one file ring`, () => {
     expect(storedKeyIds()).toHaveLength(1);
     const { generate, wrap, unwrap } = sum(calls);
     expect(wrap).toBe(0);
-    // One creator, as a rule. On a busy machine, several members create a key at once and check one that loses.
+    // Usually, there is one creator. On a busy machine, several members create a key at once and check one that loses.
     const losers = generate - 1;
     expect(losers).toBeLessThan(MEMBERS / 2);
     // The creator's KMS check, one unwrap by each other member, and the checks of the losers' keys: no other call.

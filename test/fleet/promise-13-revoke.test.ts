@@ -13,7 +13,7 @@ import { Fleet } from './fleet.ts';
 const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 const BUCKET = 'sealring-promise-13';
-/** The command waits for a store that does not keep a revocation as long as three of its waits: minutes. */
+/** If the store does not keep a revocation, the command waits for three times the usual time, which takes minutes. */
 const IS_PATIENT = process.env['SEALRING_PATIENT'] === '1';
 
 const policy = {

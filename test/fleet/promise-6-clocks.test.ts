@@ -97,7 +97,7 @@ describe.each([
     return (await storedKeys()).map(({ id }) => id);
   }
 
-  /** Rounds of all others until `condition` holds. */
+  /** Repeats rounds of all other members until `condition` holds. */
   async function roundsUntil(condition: () => Promise<boolean>, seconds = 30): Promise<void> {
     const end = performance.now() + seconds * 1_000;
     for (;;) {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const FOLDER = new URL('corpus/', import.meta.url);
-/** Limits of the repository: short inputs, and not many. */
+/** Limits on the corpus in the repository: only a few inputs, all short. */
 const LONGEST = 1_024;
 const MOST = 200;
 

@@ -4,7 +4,7 @@ import { Fault, type Parser } from './parser.ts';
 
 /** Time limit of an input, milliseconds; a slower one is measured three times more before it counts. */
 const LONGEST_MS = 50;
-/** Inputs between two reads of the coverage: many where nothing new is found. */
+/** Number of inputs between two reads of the coverage: larger while nothing new is found. */
 const SMALLEST_BATCH = 256;
 const LARGEST_BATCH = 4_096;
 const KEPT_AT_MOST = 2_000;
@@ -57,8 +57,8 @@ export async function fuzz(
     }
     return coverage.take();
   };
-  // The inputs of a batch that reached the new code: halves run again. State inside a parser may hide it; then none is
-  // kept.
+  // Finds the inputs of a batch that reached the new code, by running its halves again. State inside a parser may hide
+  // that code; then no input is kept.
   const keepOf = async (batch: readonly Uint8Array[]): Promise<void> => {
     const ran = await run(batch);
     if (!coverage.isNew(ran)) return;

@@ -1,6 +1,6 @@
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Longest input, bytes: repetitions are cut here. */
+/** Maximum length of an input, in bytes; repetitions stop here. */
 const LONGEST = 8_192;
 /** Bytes that parsers treat specially: ends of ranges, quotes, brackets, signs, characters of base64url and JSON. */
 const TELLING = Buffer.from('\0\x01\t\n\r "\'+,-./019:=AZ[\\]_az{|}~\x7f\x80\xbf\xc0\xef\xfe\xff', 'latin1');

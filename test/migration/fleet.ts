@@ -122,7 +122,7 @@ export class Fleet {
     return member;
   }
 
-  /** Sends a server no more requests. */
+  /** Stops sending requests to a server. */
   withdraw(member: Member): void {
     this.#serving = this.#serving.filter((other) => other !== member);
   }

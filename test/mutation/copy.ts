@@ -88,7 +88,7 @@ function commandsOf(folder: string): readonly string[] {
   return Object.values<string>(bin);
 }
 
-/** In place of a built command, one that runs the copied source, and tells which changes it met. */
+/** In place of a built command, one that runs the copied source, and records which changes it met. */
 function makeCommand(folder: string, command: string): void {
   const path = join(folder, command);
   const source = join(folder, command.replace('dist/', 'src/').replace(/js$/, 'ts'));

@@ -23,22 +23,27 @@ Scores go to test/mutation/scores.json and the hardening guide; what no test fai
 `;
 
 const ROOT = new URL('../../', import.meta.url);
-/** A trial that lasts this many times as long as the slowest test of its pass is an endless loop. */
+/** A trial that lasts this many times as long as the slowest test of its pass counts as an endless loop. */
 const HANGS_AFTER_MS = 6_000;
 const HUNG = 10;
-/** A test that passed with a change, and whose hooks then do not end. */
+/** How long the hooks of a test may take after the test has passed with a change. */
 const HOOKS_HANG_AFTER_MS = 60_000;
 /**
- * The quickest tests are tried first, because each pass gets only what those before it let live; tests longer than the
- * last are never tried. Milliseconds.
+ * The quickest tests are tried first, because each pass gets only the changes that survived earlier passes; tests
+ * slower than the last limit are never tried. Milliseconds.
  */
 const LONGEST_TEST_MS = 1_500;
 const LIMITS = [0, 4, 15, 60, 300, LONGEST_TEST_MS] as const;
-/** A test that takes this many times as long as the slowest of its pass, or two seconds, does not end. */
+/**
+ * A test that takes this many times as long as the slowest of its pass, or two seconds, counts as one that does not
+ * end.
+ */
 const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** For a change of a whole process, whole test files run: those named like the source, and the quickest others. */
+/**
+ * If a change applies to a whole process, whole test files run: those named like the source, and the quickest others.
+ */
 const LOADED_TESTS_MS = 1_000;
 /** A run that takes longer counts as one that does not end. */
 const LONGEST_RUN_MS = 90_000;
@@ -137,7 +142,7 @@ function writeConfig(file: string, test: object): void {
   writeFileSync(join(copy.folder, file), `export default ${JSON.stringify({ test }, null, 2)};\n`);
 }
 
-/** Runs the tests with every change that is still alive. False if it had to be ended. */
+/** Runs the tests with every change that has survived so far. False if it had to be ended. */
 async function tryAll(pass: Pass): Promise<boolean> {
   const env = {
     MUTATION_TRIALS: copy.trials,

@@ -30,16 +30,16 @@ interface SourcePath {
 }
 
 /*
- * The words of an error are for people: a test asserts its kind (docs: Contributing). A name that makes an error is a
- * class or one of these.
+ * The text of an error is for people, so it is not mutated: tests assert the kind (CONTRIBUTING.md). A call with the
+ * name of an error class, or with one of these names, makes an error.
  */
 const MAKES_AN_ERROR =
   /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure|wrongType|outOfRange)$/;
 
-/** So are the words of the doctor's findings and of options, which follow an id or the flags. */
+/** Nor is the text of the doctor's findings and of options, which follows an id or the flags. */
 const TAKES_WORDS_LAST = /^(?:ok|info|warning|error|option|Option)$/;
 
-/** And those of help texts. */
+/** Nor are help texts. */
 const TAKES_WORDS = /^(?:summary|description|argument|addHelpText)$/;
 const ARE_WORDS = /^(?:[A-Z]+_)?(?:EXAMPLE|AFTER|USAGE|HELP)$/;
 

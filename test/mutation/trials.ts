@@ -9,8 +9,8 @@ import { basename } from 'node:path';
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * If tests ran for this long with a change and none failed, only the tests that import its file try it again, then only
- * the tests that are named like it: other tests hardly ever find it.
+ * If tests have run for this long with a change and none has failed, only the tests that import its file are run with
+ * it, and after the next limit only the tests named like the file: other tests hardly ever fail.
  */
 const LONGEST_MS = 1_500;
 const LONGEST_OF_IMPORTERS_MS = 5_000;

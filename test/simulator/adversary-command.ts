@@ -11,7 +11,7 @@ export interface AdversaryValues {
 }
 
 /**
- * Runs episodes one after the other, and reports how to repeat each that broke an invariant. Returns true if no episode
+ * Runs episodes in sequence, and reports how to repeat each that broke an invariant. Returns true if no episode
  * broke an invariant.
  */
 export async function searchWithAdversaries(values: AdversaryValues): Promise<boolean> {

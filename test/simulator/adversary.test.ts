@@ -120,7 +120,7 @@ describe('mutants that test the oracle', () => {
   const searches = STANDING_SEARCHES.map(({ name, seed }) => `${name} ${seed}`);
 
   // To add a mutant, try it with `npm run simulate -- --mutants NAME`.
-  test.each(MUTANTS)('$name is caught by a standing search, as recorded', ({ name }) => {
+  test.each(MUTANTS)('$name is caught by one of the fixed searches, as recorded', ({ name }) => {
     const caught = record[name];
     expect(searches).toContain(`${caught?.search ?? 'nothing'} ${caught?.seed ?? 0}`);
   });

@@ -39,8 +39,8 @@ function misshapenKey(key: unknown): string | undefined {
   }
   const [from, active, until] = [created, activates, opensUntil].map((time) => Date.parse(String(time)));
   if (from === undefined || active === undefined || until === undefined) return 'times';
-  if (!(until - from <= MOST.lifeMs)) return 'a key that lives too long';
-  if (!(Math.abs(active - from) <= MOST.leadMs)) return 'a key active too early or too late';
+  if (!(until - from <= MOST.lifeMs)) return 'the life of a key is too long';
+  if (!(Math.abs(active - from) <= MOST.leadMs)) return 'a key becomes active too early or too late';
   return first(wraps, (wrap) => unknownMember('wrap', wrap));
 }
 

@@ -28,7 +28,7 @@ export function readRecord(): MutantsRecord {
 }
 
 /**
- * Tries mutants one after the other, all of them or the named ones, and records the outcome. Returns true if all were
+ * Tries mutants in sequence, all of them or the named ones, and records the outcome. Returns true if all were
  * caught.
  */
 export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
@@ -71,7 +71,7 @@ function record(name: string, caught: Caught | null): void {
   writeFileSync(RECORD, `${JSON.stringify(sorted, undefined, 2)}\n`);
 }
 
-/** The failures of the standing search on the copy, with one guard removed or unchanged. */
+/** The failures of the fixed searches on the copy, with one guard removed or unchanged. */
 function trial(mutant: Mutant | undefined, copy: string, options: readonly string[]): Promise<readonly Caught[]> {
   const args = ['--import', join(import.meta.dirname, 'mutate.ts'), '--stack-trace-limit=0'];
   const child = spawn(process.execPath, [...args, join(import.meta.dirname, 'mutant-trial.ts'), ...options], {

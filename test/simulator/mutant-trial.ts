@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { type Search, STANDING_SEARCHES } from './searches.ts';
 
 /*
- * Runs the standing search on a core with one guard removed, until one search fails, which it reports in one line of
+ * Runs the fixed searches on a core with one guard removed, until one of them fails, which it reports in one line of
  * JSON. The search that caught it last time comes first. On an unchanged core, `--every` lists the searches that fail
  * all the same, which must be left out.
  */

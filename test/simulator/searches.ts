@@ -5,7 +5,7 @@ import type { Violation } from './oracle.ts';
 import { simulate } from './simulate.ts';
 import type { WorldOptions, WorldPolicy } from './world.ts';
 
-/** One run of the standing search: an episode with an adversary, or a fleet under some faults. */
+/** One of the fixed searches: an episode with an adversary, or a fleet under some faults. */
 export interface Search {
   readonly name: string;
   readonly seed: number;
@@ -17,7 +17,7 @@ interface Episode extends Search {
   readonly report: () => Promise<EpisodeReport>;
 }
 
-/** Most members of a fleet in the standing search; the command runs larger ones. */
+/** Maximum number of members of a fleet in the fixed searches; the command runs larger fleets. */
 const MOST_MEMBERS = 8;
 const ADVERSARY_SEEDS: readonly number[] = [1, 2, 3];
 

@@ -119,7 +119,7 @@ function faultClass(name: string): FaultClass {
   const found = FAULT_CLASSES[name];
   if (found === undefined) {
     throw new RangeError(
-      `unknown class of faults ${JSON.stringify(name)}; known are ${Object.keys(FAULT_CLASSES).join(', ')}`,
+      `unknown class of faults ${JSON.stringify(name)}; the classes are ${Object.keys(FAULT_CLASSES).join(', ')}`,
     );
   }
   return found;

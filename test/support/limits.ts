@@ -1,4 +1,7 @@
-/** Milliseconds. What takes longer has hung: machines are slow, and other files run on the same cores. */
+/**
+ * Milliseconds. A test that takes longer has hung. The limits are generous, because machines are slow and other files
+ * run on the same cores.
+ */
 export const limits = {
   testTimeout: 600_000,
   hookTimeout: 600_000,

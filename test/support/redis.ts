@@ -134,7 +134,7 @@ function answersPing(port: number): Promise<boolean> {
     };
     socket.setTimeout(500, () => end(false));
     socket.once('error', () => end(false));
-    // A server that requires a password is up too.
+    // A server that requires a password is also up.
     socket.once('data', (reply) => end(/^(\+PONG|-NOAUTH)/.test(reply.toString('latin1'))));
     socket.once('connect', () => socket.write('PING\r\n'));
   });

@@ -190,7 +190,7 @@ describe('adapter rule 6: the KMS key of a call', () => {
     expect(kms.requests).toEqual([]);
   });
 
-  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
+  test('with alsoUnwrap, a replaced key is used to unwrap, but never to wrap', async () => {
     const { kms, keyId } = setUp();
     const newer = kms.createKey(OTHER_ID);
     const old = await awsKmsKeyWrapper({ keyId, client: kms }).wrap(sampleKey(), { context });

@@ -91,7 +91,7 @@ describe('options', () => {
     await expect(keyWrapper.unwrap(wrapped, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('inspect shows the provider, the key and the capabilities, but nothing of the client (F21)', () => {
+  test('inspect shows the provider, the key and the capabilities, but no part of the client (F21)', () => {
     const client = new KMSClient({
       region: 'eu-west-1',
       maxAttempts: 1,

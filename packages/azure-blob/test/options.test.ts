@@ -103,7 +103,7 @@ describe('options', () => {
     }
   });
 
-  test('inspect shows the kind, but nothing of the client (F21)', () => {
+  test('inspect shows the kind, but no part of the client (F21)', () => {
     const rings = [
       azureBlobRing({ container: `${container}?sig=canary`, blob }),
       azureBlobRing({ container, credential: new StorageSharedKeyCredential('canary', 'canary'), blob }),

@@ -97,7 +97,7 @@ describe('options of the key wrapper', () => {
     expect(() => azureKeyVaultKeyWrapper(wrong)).not.toThrow(/canary/);
   });
 
-  test('inspect shows the provider, the key and the capabilities, but nothing of the credential (F21)', async () => {
+  test('inspect shows the provider, the key and the capabilities, but no part of the credential (F21)', async () => {
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signKeyId: SIGN, signPublicKeys: [JWK] });
     await expect(
       keyWrapper.wrap(new Uint8Array(32).fill(1, 1), { context: {}, signal: AbortSignal.abort() }),

@@ -195,7 +195,7 @@ describe('adapter rule 6: the vault and key of a call', () => {
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
+  test('with alsoUnwrap, a replaced key is used to unwrap, but never to wrap', async () => {
     const { vault, rsa, wrapper } = setup();
     const old = await wrapper().wrap(samplePlaintext(), { context });
     const newer: VaultKey = vault.createKey('wrapping-2');

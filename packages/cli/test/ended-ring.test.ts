@@ -13,7 +13,7 @@ describe.each([
 ])('a ring %s', (_, end) => {
   beforeEach(() => end());
 
-  test('the doctor reports that the ring has ended, and not that someone changed it', async () => {
+  test('the doctor reports that the ring has ended, not that someone changed it', async () => {
     const { code, printed } = await ring.json(['doctor']);
     expect(code).toBe(1);
     const ids = printed.findings.map(({ id }: { readonly id: string }) => id);

@@ -239,7 +239,7 @@ describe('commands on a local ring', () => {
         }, 100);
       },
     });
-    expect(stderr).toContain('the store lost the revocation: writing it again, and starting the wait over');
+    expect(stderr).toContain('the store lost the revocation: writing it again and restarting the wait');
     expect(code).toBe(1);
     expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
   });
@@ -256,7 +256,7 @@ describe('commands on a local ring', () => {
     expect(stdout).toContain(`seals now: ${hashedKeyId(times.id)}`);
     expect(stdout).toMatch(
       new RegExp(
-        `^problem: the document lists key ${hashedKeyId(times.id)} as revoked without a valid certificate: .*\n {2}→ Find out`,
+        `^problem: the document lists key ${hashedKeyId(times.id)} as revoked, but has no valid certificate for it: .*\n {2}→ Find out`,
         'm',
       ),
     );

@@ -55,7 +55,7 @@ test('status --member shows the health of each server, and marks servers that do
   expect(lineOf(ill)).toMatch(/failing +- unseals .*kms \\u001b\[31mdenied/);
   expect(stdout).toContain(`problem at ${ill}: off \\u001b[31mby far\n  → mend it\n`);
   expect(stdout.match(/^problem/gm)).toHaveLength(1);
-  expect(lineOf(other)).toContain('answered 200 without codec.health()');
+  expect(lineOf(other)).toContain('answered with status 200, but without codec.health()');
   expect(lineOf(rude)).toContain('not reachable');
   expect(lineOf('http://127.0.0.1:1/')).toContain('not reachable');
 });

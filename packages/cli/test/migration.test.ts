@@ -160,7 +160,7 @@ describe('import', () => {
       create: 'never',
     });
     expect(Buffer.from(carried.unseal(token)).toString()).toBe('x');
-    // The way back: servers with the old key unseal tokens of the new place.
+    // The other direction: servers with the old key unseal tokens that were sealed in the new place.
     await using back = await createKmsCodec({ ringName: 'local', ring, keyWrapper: oldWrapper(), create: 'never' });
     expect(back.unseal(carried.seal(Buffer.from('y')))).toHaveLength(1);
     expect(textOf('new.ring')).not.toContain(secretOf());

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect, onTestFinished, test } from 'vitest';
 import { Listener } from '../src/proxy/listener.ts';
 
-test('the proxy limits the time for the headers of a request, and not that for its body', async () => {
+test('the proxy limits the time for the headers of a request, but not for its body', async () => {
   const answer = async (): Promise<Response> => new Response('ok');
   const listener = new Listener({
     origin: 'http://127.0.0.1',

@@ -70,7 +70,7 @@ describe('the choice of a configuration', () => {
       'ring.mjs',
       `${SOUND}export default async () => ({ ring: { ...memoryRing(), close: async () => console.error('closed') }, keyWrapper });
 export const close = () => console.error('and the rest');
-// Represents a connection, which must not delay the end.
+// Represents an open connection, which must not delay the end of the process.
 setInterval(() => undefined, 1000);`,
     );
     const { code, stdout, stderr } = await run(['doctor', '--config', 'ring.mjs', '--role', 'reader']);

@@ -119,7 +119,7 @@ export async function expectQuiet(work: () => Promise<void>): Promise<void> {
   } finally {
     restore();
   }
-  expectThat(count === 0, `the calls printed ${count} times`);
+  expectThat(count === 0, `the calls wrote to the output ${count} times`);
 }
 
 /** Timers may still end, so they are checked up to this many times, with pauses in milliseconds. */

@@ -45,7 +45,7 @@ describe.each(STORES)('options of %s', (owner, create) => {
     expect(() => create(options)).toThrow(name);
   });
 
-  test('inspect shows nothing of the client (F21)', () => {
+  test('inspect shows no part of the client (F21)', () => {
     const store = create({ table, client: new DynamoDBClient({ region: 'eu-west-1', maxAttempts: 1, credentials }) });
     expect(inspect(store, { depth: Infinity, showHidden: true })).not.toMatch(/canary|accessKey/i);
     expect(Object.isFrozen(store)).toBe(true);
@@ -91,7 +91,7 @@ test.each([
 });
 
 const capacity = { ConsumedCapacity: {} };
-/** Answers one call after the other, and records the requests. */
+/** Answers calls in sequence, and records the requests. */
 function answering(...answers: unknown[]) {
   const asked: object[] = [];
   const send = async ({ input }: { readonly input: object }): Promise<unknown> => {

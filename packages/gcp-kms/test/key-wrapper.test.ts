@@ -214,7 +214,7 @@ describe('adapter rule 6: the KMS key of a call', () => {
     }
   });
 
-  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
+  test('with alsoUnwrap, a replaced key is used to unwrap, but never to wrap', async () => {
     const retired = world.setUp();
     const old = await retired.keyWrapper.wrap(sampleKey(), { context });
     const { keyId, keyWrapper } = world.setUp({ alsoUnwrap: [retired.keyId] });

@@ -55,7 +55,7 @@ describe('options', () => {
     expect(await rejectionOf(keyWrapper.unwrap(wrapped, { context }))).toMatchObject({ kind: 'corrupt' });
   });
 
-  test('inspect shows the provider, the key and the capabilities, but nothing of the client (F21)', async () => {
+  test('inspect shows the provider, the key and the capabilities, but no part of the client (F21)', async () => {
     const client = new KeyManagementServiceClient({ ...clientOptions(world.server), projectId: 'canary' });
     expect(inspect(client, { depth: 2 })).toContain('canary');
     const keyWrapper = gcpKmsKeyWrapper({ keyId: KEY, client });

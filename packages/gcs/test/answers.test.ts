@@ -6,7 +6,7 @@ import { checksum } from './gcs-stub.ts';
 const bytes = Buffer.from('abcdef');
 const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
 
-/** A ring whose client returns these answers, one after the other. */
+/** A ring whose client returns these answers in order. */
 function ringWith(...answers: unknown[]) {
   const client = { apiEndpoint: 'https://x', authClient: { request: async () => answers.shift() } };
   return gcsRing({ bucket: 'payments-sealring', object: 'k', client });

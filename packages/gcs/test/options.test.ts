@@ -89,7 +89,7 @@ describe('options', () => {
     expect(gcsRing({ bucket, object, client: telling }).kind).toBe('gcs');
   });
 
-  test('inspect shows the kind, but nothing of the client (F21)', () => {
+  test('inspect shows the kind, but no part of the client (F21)', () => {
     const ring = gcsRing({ bucket, object, client: clientOf(apiEndpoint, 'canary-token') });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|token|endpoint/i);
     expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 'gcs' });

@@ -73,7 +73,7 @@ describe('the official scenario on tampered state', () => {
   });
 });
 
-// The reason why stdio is missing above. When this test fails, stdio may be added.
+// This is why stdio is missing above. If this test fails, add stdio there.
 test('the official conformance suite takes a URL and starts no server', async () => {
   const { code, output } = await suite(['server', '--command', 'node server.js', '--scenario', scenarios[0] ?? '']);
   expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining("required option '--url <url>'") });

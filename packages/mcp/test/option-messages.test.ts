@@ -11,8 +11,8 @@ import {
 import { createMcpdRequestStateCodec, createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
 
 /*
- * Each message names whose option it is, its name, and the given value: a number or a boolean itself, and of anything
- * else, which may be a secret, only the kind.
+ * Each message names the function, the option and the given value. It shows a number or a boolean itself, but only the
+ * kind of any other value, which may be a secret.
  */
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const KEY = 'a key of thirty-two bytes or more, for tests';
@@ -110,7 +110,7 @@ describe('a message about a wrong option', () => {
     [mcpd({ alsoAccept: KEY }), 'createMcpdRequestStateCodec: alsoAccept requires key or codec'],
     [mcpd({ codec, revision: 'current' }), 'revision requires a fixed key, in key or alsoAccept'],
     [mcpd({ key: KEY, allowEphemeral: 5 }), 'createMcpdRequestStateCodec: allowEphemeral must be a boolean, got 5'],
-    [mcpd({ key: `${KEY}\ud800` }), 'createMcpdRequestStateCodec: key must not have a lone surrogate'],
+    [mcpd({ key: `${KEY}\ud800` }), 'createMcpdRequestStateCodec: key must not contain a lone surrogate'],
     [mcpd({ key: KEY, ttlSeconds: '5' }), 'createMcpdRequestStateCodec: ttlSeconds must be a number, got a string'],
     [
       () => Reflect.apply(createMcpdRequestStateSecurity, undefined, [{ key: KEY, onReject: 5 }]),
@@ -227,7 +227,7 @@ describe('arguments of mcp.d’s codec', () => {
   test.each<[unknown, string, string]>([
     [5, 'alice', 'state must be a string, got 5'],
     ['', 'alice', 'state must not be empty; send no requestState instead'],
-    ['\ud800', 'alice', 'state must not have a lone surrogate'],
+    ['\ud800', 'alice', 'state must not contain a lone surrogate'],
     ['x'.repeat(200_000), 'alice', 'a token must not have more than 262144 characters, got '],
     [
       '1',

@@ -112,10 +112,10 @@ describe('labels', () => {
       ),
     ).toBe(1_000);
     const stale = [...(await meter.samples())].filter(([name]) => name.startsWith('sealring_codec_stale_tokens_total'));
-    // Sixty-three beside `payments` by their names, and the rest as one.
+    // Besides `payments`, sixty-three rings are counted by name, and the rest together.
     expect(stale.filter(([, count]) => count > 0)).toHaveLength(64);
     const counts = [...(await meter.samples()).keys()].filter((name) => name.includes('_duration_count'));
-    // Sixteen providers by their names, and the rest as one.
+    // Sixteen providers are counted by name, and the rest together.
     expect(counts.filter((name) => name.startsWith('sealring_kms_call'))).toHaveLength(17);
     expect(counts.filter((name) => name.startsWith('sealring_store_call'))).toHaveLength(1);
   });

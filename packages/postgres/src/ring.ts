@@ -54,7 +54,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
     async write(document, given) {
       ringStorage.checkWrite(OWNER, document, given);
       if (document.includes('\0')) {
-        throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
+        throw new TypeError(`${OWNER}: document contains a NUL, which PostgreSQL text cannot store`);
       }
       const { expected, signal } = given;
       // No stored revision contains a NUL, so this write is a conflict. PostgreSQL would refuse the text.

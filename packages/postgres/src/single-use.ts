@@ -38,7 +38,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
 
     async claim(id, expiresAt) {
       singleUseStorage.checkClaim(OWNER, id, expiresAt);
-      if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
+      if (id.includes('\0')) throw new RangeError(`${OWNER}: id contains a NUL, which PostgreSQL text cannot store`);
       for (let attempt = 1; ; attempt++) {
         // The remaining time according to the caller's clock, which is also used to check the token. The server's clock
         // may differ.

@@ -247,7 +247,7 @@ class Fleet:
 
 
 def revoked(key: MadeKey, at_ms: float, *, by: Sequence[MadeKey] | None = None) -> MadeKey:
-    """A key with its revocation; by default it certifies it itself."""
+    """A key with its revocation, which by default the key itself certifies."""
     at = time_text(at_ms)
     signers = (key,) if by is None else by
     macs = {one.id: one.certify(["revoked", RING, key.id, at]) for one in signers}

@@ -28,7 +28,7 @@ from sealring.ring.calls import Calls
 late = partial(RingStoreError, "unavailable")
 # Long enough that no call of a test reaches this deadline.
 LONG = 60.0
-# A deadline that calls which hang are to reach.
+# A deadline that hanging calls are meant to reach.
 SHORT = 0.02
 
 
@@ -87,14 +87,14 @@ def test_a_key_that_comes_after_the_deadline_is_overwritten() -> None:
     wait_until(lambda: key == bytes(32))
 
 
-def test_after_close_no_call_is_made() -> None:
+def test_no_call_is_made_after_close() -> None:
     calls, made = Calls(SystemClock(), 10, os.urandom), []
     calls.close()
     assert isinstance(calls.run("store", "read", partial(made.append, 1), late), RingStoreError)
     assert made == []
 
 
-def test_a_call_that_begins_while_the_codec_closes_is_not_waited_for(
+def test_close_does_not_wait_for_a_call_that_begins_meanwhile(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls, start = Calls(SystemClock(), LONG, os.urandom), threading.Thread.start
@@ -112,7 +112,7 @@ def test_a_call_that_begins_while_the_codec_closes_is_not_waited_for(
 @pytest.mark.parametrize(
     ("service", "other"), [("kms 0", "store"), ("store", "kms 0"), ("kms 0", "kms 1")]
 )
-def test_calls_to_one_service_that_hang_take_no_slot_of_the_other(
+def test_hanging_calls_to_one_service_take_no_slot_of_the_other(
     hanging: Hanging, service: str, other: str
 ) -> None:
     calls = Calls(StillClock(), SHORT, os.urandom)
@@ -121,7 +121,7 @@ def test_calls_to_one_service_that_hang_take_no_slot_of_the_other(
     assert calls.run(other, "x", lambda: "answer", late) == "answer"
 
 
-def test_after_calls_that_never_return_a_service_is_called_again_with_growing_pauses(
+def test_a_service_whose_calls_never_return_is_called_again_after_growing_pauses(
     hanging: Hanging,
 ) -> None:
     clock = StillClock()
@@ -141,7 +141,7 @@ def test_after_calls_that_never_return_a_service_is_called_again_with_growing_pa
         assert len(hanging.gates) == made
 
 
-def test_once_a_service_answers_each_call_is_made_at_once_although_old_calls_hang(
+def test_once_a_service_answers_calls_are_made_at_once_although_old_calls_hang(
     hanging: Hanging,
 ) -> None:
     clock = StillClock()

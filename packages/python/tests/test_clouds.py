@@ -154,13 +154,13 @@ def test_a_wrap_of_cloud_kms_is_bound_to_the_version_that_it_names() -> None:
         {"name": f"{KEY}2/cryptoKeyVersions/1"},
     ],
 )
-def test_an_answer_of_cloud_kms_that_does_not_hold_is_no_wrap(change: dict[str, object]) -> None:
+def test_an_answer_of_cloud_kms_that_fails_a_check_is_corrupt(change: dict[str, object]) -> None:
     client = GcpKms()
     client.change = change
     assert refusal(lambda: gcp(client).wrap(os.urandom(32), CONTEXT)) == "corrupt"
 
 
-def test_an_answer_of_cloud_kms_with_a_wrong_checksum_is_no_data_key() -> None:
+def test_an_answer_of_cloud_kms_with_a_wrong_checksum_is_corrupt() -> None:
     client = GcpKms()
     wrapper = gcp(client)
     wrapped = wrapper.wrap(os.urandom(32), CONTEXT)
@@ -169,7 +169,7 @@ def test_an_answer_of_cloud_kms_with_a_wrong_checksum_is_no_data_key() -> None:
         assert refusal(lambda: wrapper.unwrap(wrapped, CONTEXT)) == "corrupt"
 
 
-def test_a_wrapped_key_does_not_choose_which_key_is_asked() -> None:
+def test_a_wrapped_key_cannot_choose_which_kms_key_is_called() -> None:
     clients = GcpKms(), Vault(200, {}), KeyVault(200, {})
     wrappers = gcp(clients[0]), vault(clients[1]), azure(clients[2])
     for wrapper, key_id in (
@@ -206,7 +206,7 @@ def test_a_wrapped_key_does_not_choose_which_key_is_asked() -> None:
         (503, ["Vault is sealed"], "unavailable"),
     ],
 )
-def test_what_vault_refuses_has_a_kind(status: int, errors: list[str], kind: str) -> None:
+def test_refusals_by_vault_are_classified(status: int, errors: list[str], kind: str) -> None:
     wrapper = vault(Vault(status, {"errors": errors}))
     body = base64.b64encode(os.urandom(60)).decode()
     wrapped = WrappedKey("vault-transit", "transit/keys/payments:v1", f"vault:v1:{body}".encode())
@@ -231,13 +231,13 @@ def test_a_vault_that_ignores_the_context_is_not_used() -> None:
         (500, None, "unavailable"),
     ],
 )
-def test_what_a_key_vault_refuses_has_a_kind(status: int, error: object, kind: str) -> None:
+def test_refusals_by_key_vault_are_classified(status: int, error: object, kind: str) -> None:
     wrapper = azure(KeyVault(status, {"error": error}))
     wrapped = WrappedKey("azure-key-vault", AZURE_VERSION, os.urandom(256))
     assert refusal(lambda: wrapper.unwrap(wrapped, CONTEXT)) == kind
 
 
-def test_an_answer_of_a_key_vault_by_another_version_is_no_data_key() -> None:
+def test_an_answer_of_key_vault_by_another_version_is_corrupt() -> None:
     value = base64url.encode(os.urandom(64))
     wrapped = WrappedKey("azure-key-vault", AZURE_VERSION, os.urandom(256))
     for kid, kind in ((AZURE_VERSION, None), (f"{AZURE_KEY}/{'b' * 32}", "corrupt")):
@@ -256,7 +256,7 @@ def test_all_signing_keys_are_checked_before_the_first_request() -> None:
     assert client.calls == 0
 
 
-def test_no_error_of_these_clouds_holds_what_the_vendor_said() -> None:
+def test_no_error_contains_the_text_of_a_cloud_vendor() -> None:
     body = base64.b64encode(os.urandom(60)).decode()
     vault_wrap = WrappedKey(
         "vault-transit", "transit/keys/payments:v1", f"vault:v1:{body}".encode()
@@ -345,7 +345,7 @@ def dynamodb() -> Iterator[Dynamodb]:
         b'{"Item":{"document":{"S":"x"},"revision":{"S":"y"}}}',
     ],
 )
-def test_a_200_of_a_proxy_is_no_absent_ring_no_write_and_no_claim(
+def test_a_200_by_a_proxy_is_unavailable_for_reads_writes_and_claims(
     dynamodb: Dynamodb, body: bytes
 ) -> None:
     dynamodb.body = body
@@ -406,7 +406,7 @@ def test_a_signature_that_dynamodb_refuses_because_of_a_wrong_clock_is_unavailab
         assert message not in str(caught.value)
 
 
-def test_a_claim_after_end_and_margin_asks_no_server() -> None:
+def test_a_claim_after_the_end_and_the_margin_makes_no_call() -> None:
     used = DynamodbSingleUse(table="used", client=Raising(), clock_skew_seconds=0)  # type: ignore[arg-type]
     assert used.claim("id", datetime.now(timezone.utc) - timedelta(seconds=1)) is False
 
@@ -465,14 +465,14 @@ def test_a_lost_race_is_a_conflict_in_every_store() -> None:
         (AzureBlobRing, {"container": "https://account/c"}, TypeError),
     ],
 )
-def test_wrong_options_of_clouds(
+def test_wrong_options_of_cloud_adapters_are_refused(
     make: Callable[..., object], options: dict[str, object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         make(**options)
 
 
-def test_importing_sealring_loads_no_sdk() -> None:
+def test_importing_sealring_loads_no_cloud_sdk() -> None:
     program = (
         "import sys, sealring;"
         "names = {name.partition('.')[0] for name in sys.modules};"

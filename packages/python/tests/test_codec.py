@@ -81,7 +81,7 @@ def test_wrong_options_are_refused(
 
 
 @pytest.mark.parametrize("provider", [None, 5, "", "my_kms", "My-kms", "k" * 65, "kms\n"])
-def test_the_provider_of_a_key_wrapper_has_the_form_of_the_document(
+def test_the_provider_of_a_key_wrapper_must_fit_the_ring_document(
     fleet: Fleet, provider: object
 ) -> None:
     fleet.kms.provider = provider  # type: ignore[assignment]
@@ -94,7 +94,7 @@ def test_a_pin_needs_a_time_zone(fleet: Fleet) -> None:
         fleet.reader(accept_keys_created_after=datetime(2026, 1, 1))  # noqa: DTZ001
 
 
-def test_before_the_start_and_after_the_end_every_call_raises(fleet: Fleet) -> None:
+def test_every_call_raises_before_start_and_after_close(fleet: Fleet) -> None:
     codec = fleet.reader()
     purpose = codec.for_purpose("cart")
     calls: list[Callable[[], object]] = [
@@ -117,7 +117,7 @@ def test_before_the_start_and_after_the_end_every_call_raises(fleet: Fleet) -> N
             call()
 
 
-def test_a_codec_starts_once(fleet: Fleet) -> None:
+def test_a_codec_can_be_started_only_once(fleet: Fleet) -> None:
     with fleet.reader() as codec, pytest.raises(CodecClosedError):
         codec.start()
 
@@ -137,7 +137,7 @@ def test_f22_close_overwrites_the_data_keys(fleet: Fleet) -> None:
     assert all(bytes(one._data_key) == bytes(32) for one in alive)
 
 
-def test_f22_a_key_that_ended_or_was_revoked_is_overwritten(fleet: Fleet) -> None:
+def test_f22_an_expired_or_revoked_key_is_overwritten(fleet: Fleet) -> None:
     second = fleet.key(4_500, seals=3 * DAY)
     fleet.publish([fleet.first, second])
     with fleet.reader() as codec:
@@ -153,7 +153,7 @@ def test_f22_a_key_that_ended_or_was_revoked_is_overwritten(fleet: Fleet) -> Non
         assert held == {second.id: False, third.id: True}
 
 
-def test_a_data_key_is_not_to_be_copied_or_stored(fleet: Fleet) -> None:
+def test_a_data_key_cannot_be_copied_or_serialized(fleet: Fleet) -> None:
     held = HeldKey(bytearray(os.urandom(32)), "r")
     for call in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError):
@@ -163,7 +163,7 @@ def test_a_data_key_is_not_to_be_copied_or_stored(fleet: Fleet) -> None:
             HeldKey(bytearray(wrong), "r")
 
 
-def test_a_key_that_is_revoked_between_choice_and_use_seals_nothing(fleet: Fleet) -> None:
+def test_a_key_that_is_revoked_between_choice_and_use_does_not_seal(fleet: Fleet) -> None:
     with fleet.reader(accept=["sealring", "python"]) as codec:
         token = codec.seal(b"x")
         codec._view.sealing_key(codec._view.now()).limit_to_ring()
@@ -174,7 +174,7 @@ def test_a_key_that_is_revoked_between_choice_and_use_seals_nothing(fleet: Fleet
             codec.unseal(token)
 
 
-def test_many_threads_seal_and_open_through_rotations(fleet: Fleet) -> None:
+def test_many_threads_seal_and_unseal_during_rotations(fleet: Fleet) -> None:
     keys = [fleet.first]
     errors: list[Exception] = []
     sealed = [0]
@@ -206,7 +206,7 @@ def test_many_threads_seal_and_open_through_rotations(fleet: Fleet) -> None:
     assert sealed[0] > 100
 
 
-def test_a_start_waits_for_a_ring_and_then_says_so(fleet: Fleet) -> None:
+def test_a_start_waits_for_a_ring_and_then_reports_its_absence(fleet: Fleet) -> None:
     fleet.store.text = None
     codec = fleet.reader(policy=FAST, clock=None)
     with pytest.raises(RingStoreError, match="no ring yet") as caught:
@@ -222,7 +222,7 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 SLOW = replace(FAST, start_timeout_seconds=3)
 
 
-def test_a_start_warns_after_two_seconds_once(
+def test_a_start_warns_once_after_two_seconds(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet.store.text = None
@@ -233,7 +233,7 @@ def test_a_start_warns_after_two_seconds_once(
     assert "retrying until 20" in warning
 
 
-def test_a_start_warns_with_the_failure_that_it_waits_out(
+def test_a_start_warns_with_the_failure_that_it_waits_for(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet.break_store()
@@ -243,16 +243,14 @@ def test_a_start_warns_with_the_failure_that_it_waits_out(
     assert warning.startswith(f"waiting for ring store test: {caught.value.detail}, retry")
 
 
-def test_a_start_that_is_quick_does_not_warn(
-    fleet: Fleet, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_quick_start_does_not_warn(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     with fleet.reader():
         time.sleep(2.2)
     assert _warnings(caplog) == []
 
 
 @pytest.mark.parametrize("kind", ["denied", "disabled", "not-found", "corrupt"])
-def test_a_start_that_is_refused_fails_at_once(fleet: Fleet, kind: str) -> None:
+def test_a_refused_start_fails_at_once(fleet: Fleet, kind: str) -> None:
     fleet.kms.refuse(kind)
     with pytest.raises(KeyWrapperError) as caught:
         fleet.reader().start()
@@ -260,7 +258,7 @@ def test_a_start_that_is_refused_fails_at_once(fleet: Fleet, kind: str) -> None:
     assert fleet.kms.unwraps == 1
 
 
-def test_a_start_outlasts_a_short_trouble(fleet: Fleet) -> None:
+def test_a_start_succeeds_after_a_short_outage(fleet: Fleet) -> None:
     fleet.break_store()
     codec = fleet.reader(clock=None)
     timer = threading.Timer(0.3, lambda: setattr(fleet.store, "failure", None))
@@ -273,7 +271,7 @@ def test_a_start_outlasts_a_short_trouble(fleet: Fleet) -> None:
     timer.join()
 
 
-def test_a_start_that_tries_for_a_day_ends_with_what_kept_it(fleet: Fleet) -> None:
+def test_a_start_that_retries_for_a_day_raises_the_last_error(fleet: Fleet) -> None:
     fleet.break_store()
     codec = fleet.reader(policy=RingPolicy(start_timeout_seconds=86_400))
     codec._calls.closing.wait = lambda _: fleet.clock.advance(60)  # type: ignore
@@ -288,7 +286,7 @@ def live(fleet: Fleet) -> None:
     fleet.publish([fleet.key(-5)])
 
 
-def test_the_ring_is_read_and_the_key_proved_in_the_background(fleet: Fleet) -> None:
+def test_the_ring_is_read_and_the_kms_checked_in_the_background(fleet: Fleet) -> None:
     live(fleet)
     with fleet.reader(policy=FAST, clock=None):
         reads, unwraps = fleet.store.reads, fleet.kms.unwraps
@@ -298,7 +296,7 @@ def test_the_ring_is_read_and_the_key_proved_in_the_background(fleet: Fleet) -> 
     assert fleet.store.reads == reads
 
 
-def test_single_flight_refreshes_at_the_same_time_share_one(fleet: Fleet) -> None:
+def test_concurrent_refreshes_share_one_pass(fleet: Fleet) -> None:
     gate = threading.Event()
 
     class SlowStore(Store):
@@ -346,7 +344,7 @@ def test_an_unknown_key_refreshes_at_most_once_per_miss_refresh(fleet: Fleet) ->
         assert fleet.store.reads == reads + 1
 
 
-def test_f29_a_kms_that_hangs_holds_a_few_threads_and_no_seal(fleet: Fleet) -> None:
+def test_f29_a_hanging_kms_ties_up_few_threads_and_blocks_no_seal(fleet: Fleet) -> None:
     live(fleet)
     gate = threading.Event()
     policy = RingPolicy(
@@ -380,7 +378,7 @@ def calls_under_way() -> int:
     return sum(thread.name == "sealring-unwrap" for thread in threading.enumerate())
 
 
-def test_a_machine_without_threads_is_a_service_that_does_not_answer(
+def test_a_machine_without_free_threads_is_reported_as_unavailable(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with fleet.reader() as codec:
@@ -427,7 +425,7 @@ def test_close_does_not_wait_for_a_store_that_hangs(fleet: Fleet) -> None:
     gate.set()
 
 
-def test_a_refresh_ends_though_the_codec_is_closed_in_the_middle_of_its_pass(
+def test_a_refresh_ends_even_if_the_codec_is_closed_during_its_pass(
     fleet: Fleet,
 ) -> None:
     codec = fleet.reader()
@@ -448,7 +446,7 @@ def test_a_refresh_ends_though_the_codec_is_closed_in_the_middle_of_its_pass(
     assert [type(failure) for failure in failures] == [CodecClosedError]
 
 
-def test_whatever_a_store_or_wrapper_raises_is_ours_and_the_thread_goes_on(fleet: Fleet) -> None:
+def test_foreign_errors_are_converted_and_the_thread_continues(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.store.failure = ZeroDivisionError("secret-canary")
         with pytest.raises(RingStoreError) as caught:
@@ -474,7 +472,7 @@ def test_whatever_a_store_or_wrapper_raises_is_ours_and_the_thread_goes_on(fleet
 
 
 @pytest.mark.parametrize("answer", [b"k" * 32, bytearray(31), bytearray(32), None])
-def test_what_a_key_wrapper_returns_is_a_data_key_or_corrupt(fleet: Fleet, answer: object) -> None:
+def test_a_result_of_unwrap_that_is_not_a_data_key_is_corrupt(fleet: Fleet, answer: object) -> None:
     fleet.kms.unwrap = lambda *_, **__: answer  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(KeyWrapperError) as caught:
         fleet.reader().start()
@@ -482,13 +480,15 @@ def test_what_a_key_wrapper_returns_is_a_data_key_or_corrupt(fleet: Fleet, answe
 
 
 @pytest.mark.parametrize("answer", ["{}", ("{}", "1"), {"document": "{}"}])
-def test_what_a_store_returns_is_a_stored_ring_or_corrupt(fleet: Fleet, answer: object) -> None:
+def test_a_result_of_read_that_is_not_a_stored_ring_is_refused(
+    fleet: Fleet, answer: object
+) -> None:
     fleet.store.read = lambda **_: answer  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(RingStoreError, match="no document"):
         fleet.reader().start()
 
 
-def test_after_a_fork_the_child_needs_a_codec_of_its_own(fleet: Fleet) -> None:
+def test_a_forked_child_needs_its_own_codec(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         child = os.fork()
         if child == 0:
@@ -518,7 +518,7 @@ def test_the_state_is_logged_when_it_changes(
     assert told == ["ring is degraded (store unavailable)", "ring is ok"]
 
 
-def test_a_key_wrapper_of_your_own_fits(fleet: Fleet) -> None:
+def test_a_custom_key_wrapper_works(fleet: Fleet) -> None:
     assert isinstance(fleet.wrapper, LocalKeyWrapper)
     assert isinstance(fleet.reader(key_wrapper=[fleet.kms]), KmsCodec)
 
@@ -535,6 +535,6 @@ def test_a_key_wrapper_of_your_own_fits(fleet: Fleet) -> None:
         (RingConflictError(), "ringconflicterror"),
     ],
 )
-def test_an_error_has_the_address_of_its_section(error: Exception, anchor: str) -> None:
+def test_an_error_contains_the_url_of_its_documentation(error: Exception, anchor: str) -> None:
     page = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
     assert vars(error)["help"] == f"{page}#{anchor}"

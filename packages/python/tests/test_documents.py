@@ -16,18 +16,18 @@ def kind_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "NaN", "x", "é", "{}\n{}", "1" * 5_000])
-def test_no_line_of_a_json_object(text: str) -> None:
+def test_a_text_that_is_not_one_json_object_on_one_line_is_corrupt(text: str) -> None:
     assert kind_of(text) == "corrupt"
 
 
-def test_bounds(fleet: Fleet) -> None:
+def test_documents_beyond_the_limits_are_refused(fleet: Fleet) -> None:
     assert kind_of("x" * 262_145) == "too-large"
     assert kind_of(document([fleet.first] * 65)) == "too-large"
     assert kind_of(document([fleet.first] * 2)) == "corrupt"
     assert kind_of("[" * 100_000) == "corrupt"
 
 
-def test_a_document_is_as_short_as_it_can_be(fleet: Fleet) -> None:
+def test_only_the_shortest_text_of_a_document_is_accepted(fleet: Fleet) -> None:
     text = document([fleet.first], claim="A" * 22)
     assert parse_document(text, RING).entries[0].id == fleet.first.id
     assert kind_of(json.dumps(json.loads(text))) == "corrupt"
@@ -45,7 +45,7 @@ def test_a_document_is_as_short_as_it_can_be(fleet: Fleet) -> None:
         ("0000-12-31T23:59:59Z", -62_135_596_801_000),
     ],
 )
-def test_times_are_those_of_typescript(fleet: Fleet, text: str, ms: int) -> None:
+def test_times_are_parsed_as_in_typescript(fleet: Fleet, text: str, ms: int) -> None:
     ends = {
         "sealsUntil": f"{text[:3]}2-06-01T00:00:00Z",
         "opensUntil": f"{text[:3]}3-01-01T00:00:00Z",

@@ -123,7 +123,7 @@ def test_calls_that_were_overtaken_tie_up_a_bounded_number_of_threads(
     wait_until(lambda: hedges._threads == 0)
 
 
-def test_a_machine_without_a_thread_left_makes_the_calls_in_turn(
+def test_without_a_free_thread_the_calls_are_made_in_sequence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_: threading.Thread) -> None:

@@ -10,7 +10,7 @@ from sealring.held_key import HeldKey, KeyOverwrittenError
 from sealring.ring.calls import BACKGROUND
 
 
-def test_a_token_of_an_unknown_key_causes_one_read_and_an_unwrap_of_what_is_new(
+def test_a_token_of_an_unknown_key_causes_one_read_and_unwraps_of_new_keys(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -30,7 +30,7 @@ def test_a_token_of_an_unknown_key_causes_one_read_and_an_unwrap_of_what_is_new(
 
 
 @pytest.mark.parametrize("kind", ["denied", "unavailable", "corrupt"])
-def test_whatever_state_the_kms_is_in_tokens_cause_no_further_call(fleet: Fleet, kind: str) -> None:
+def test_tokens_cause_no_more_calls_in_any_state_of_the_kms(fleet: Fleet, kind: str) -> None:
     with fleet.reader() as codec:
         fleet.publish([fleet.first, fleet.key(4_500)])
         fleet.kms.refuse(kind)
@@ -66,7 +66,7 @@ def test_a_token_does_not_hurry_a_pass_while_the_kms_fails(fleet: Fleet) -> None
         assert ms_until_next(codec) == due
 
 
-def test_a_token_of_a_key_that_is_known_causes_no_read(fleet: Fleet) -> None:
+def test_a_token_of_a_known_key_causes_no_read(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         reads = fleet.store.reads
         codec._view.note_unknown_key(fleet.first.id, codec._view.now())
@@ -77,7 +77,7 @@ def test_a_token_of_a_key_that_is_known_causes_no_read(fleet: Fleet) -> None:
         assert fleet.store.reads == reads + 1
 
 
-def test_while_a_read_waits_for_its_turn_tokens_cause_no_further_one(fleet: Fleet) -> None:
+def test_tokens_cause_no_second_read_while_one_is_waiting(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         gate, reads = threading.Event(), fleet.store.reads
         codec._keeper.turns.background(gate.wait)
@@ -94,7 +94,7 @@ def test_while_a_read_waits_for_its_turn_tokens_cause_no_further_one(fleet: Flee
             assert fleet.store.reads == reads + count
 
 
-def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
+def test_a_key_that_a_token_revealed_is_unwrapped_by_a_pass_soon(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.publish([fleet.first, fleet.key(4_500)])
         fleet.kms.refuse("unavailable")
@@ -102,7 +102,7 @@ def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Flee
         assert ms_until_next(codec) <= 10_000
 
 
-def test_after_a_freeze_a_token_does_what_is_due(fleet: Fleet) -> None:
+def test_a_token_after_a_freeze_causes_the_work_that_is_due(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         before = codec.health().last_kms_check
         fleet.clock.advance(1_000)
@@ -110,7 +110,7 @@ def test_after_a_freeze_a_token_does_what_is_due(fleet: Fleet) -> None:
         assert codec.health().last_kms_check != before
 
 
-def test_a_read_that_failed_is_made_again_by_the_next_pass(fleet: Fleet) -> None:
+def test_a_failed_read_is_repeated_by_the_next_pass(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.break_store()
         with pytest.raises(RingStoreError):
@@ -150,7 +150,7 @@ def test_no_pass_follows_another_within_a_second_in_any_state(fleet: Fleet) -> N
         assert not any(key.held for key in codec.health().keys)
 
 
-def test_refusals_age_out(fleet: Fleet) -> None:
+def test_refusals_expire(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.kms.refuse("denied")
         fleet.clock.advance(900)
@@ -165,7 +165,7 @@ def test_refusals_age_out(fleet: Fleet) -> None:
         assert not codec._view.limits.is_refused(codec._view.now())
 
 
-def test_a_refusal_counts_as_the_answer_to_the_check_of_a_held_key_alone(fleet: Fleet) -> None:
+def test_only_a_refused_check_of_a_held_key_counts_as_a_refusal(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.clock.advance(DAY)
         with pytest.raises(SealUnavailableError):
@@ -192,7 +192,7 @@ def test_a_start_waits_for_members_to_repair_two_lineages(fleet: Fleet) -> None:
         assert codec.health().sealing_key == fleet.first.id
 
 
-def test_what_was_unwrapped_is_not_asked_again_by_the_next_attempt_of_a_start(
+def test_the_next_attempt_of_a_start_unwraps_no_key_a_second_time(
     fleet: Fleet,
 ) -> None:
     fleet.publish([fleet.first, fleet.key(-200, by=())])
@@ -204,7 +204,7 @@ def test_what_was_unwrapped_is_not_asked_again_by_the_next_attempt_of_a_start(
     assert fleet.kms.unwraps == 2
 
 
-def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) -> None:
+def test_an_overwritten_key_neither_certifies_nor_seals(fleet: Fleet) -> None:
     held = HeldKey(bytearray(fleet.first.data_key), "payments")
     before = held.certify("x")
     held.limit_to_ring()
@@ -216,7 +216,7 @@ def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) 
         held.certify("x")
 
 
-def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
+def test_2_expired_data_keys_are_overwritten_even_if_no_member_publishes(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -236,7 +236,7 @@ def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
         assert held.certify("key", "what is left certifies")
 
 
-def test_2_a_pass_is_due_when_a_data_key_ends_and_not_again_after_it(fleet: Fleet) -> None:
+def test_2_a_pass_is_due_once_when_a_data_key_expires(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         (key,) = codec._view.snapshot.keys
         left = (key.opens_until - fleet.clock.wall) / 1_000
@@ -248,7 +248,7 @@ def test_2_a_pass_is_due_when_a_data_key_ends_and_not_again_after_it(fleet: Flee
         assert ms_until_next(codec) > 2_000
 
 
-def test_3_a_reader_whose_only_key_has_ended_is_not_ready_and_cannot_unseal(fleet: Fleet) -> None:
+def test_3_a_reader_whose_only_key_has_expired_is_not_ready_and_cannot_unseal(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         (key,) = codec._view.snapshot.keys
         left = (key.opens_until - fleet.clock.wall) / 1_000

@@ -94,7 +94,7 @@ def test_a_planned_key_that_comes_late_seals_late(fleet: Fleet) -> None:
         assert codec.seal(b"x")[4:16] == late.id
 
 
-def test_a_planned_key_that_comes_late_to_who_had_a_gap_seals_at_once(fleet: Fleet) -> None:
+def test_a_planned_key_that_comes_late_after_a_gap_seals_at_once(fleet: Fleet) -> None:
     fleet.clock.advance(5_000)
     with fleet.reader() as codec:
         late = fleet.key(10, created_ms=fleet.clock.wall - 4_490_000)
@@ -104,7 +104,7 @@ def test_a_planned_key_that_comes_late_to_who_had_a_gap_seals_at_once(fleet: Fle
         assert codec.seal(b"x")[4:16] == late.id
 
 
-def test_f26_a_key_that_nobody_vouches_for_is_nothing(fleet: Fleet) -> None:
+def test_f26_a_key_without_a_valid_voucher_is_ignored(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         stranger = fleet.key(0, by=())
         self_made = fleet.key(0, by=[MadeKey(os.urandom(32), fleet.first.entry)])
@@ -118,7 +118,7 @@ def test_f26_a_key_that_nobody_vouches_for_is_nothing(fleet: Fleet) -> None:
         assert codec.unseal(codec.seal(b"x")) == b"x"
 
 
-def test_f26_edited_times_are_not_those_that_were_vouched_for(fleet: Fleet) -> None:
+def test_f26_a_key_with_edited_times_is_ignored(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         second = fleet.key(4_500)
         fleet.publish([fleet.first, second.edited(activates=time_text(fleet.clock.wall))])
@@ -149,7 +149,7 @@ def test_f26_swapped_wraps_are_refused(fleet: Fleet) -> None:
         assert problems(codec) == ["unreadable-key"]
 
 
-def test_a_key_vouched_for_by_a_revoked_or_an_ended_key_is_learned(fleet: Fleet) -> None:
+def test_a_key_vouched_for_by_a_revoked_or_an_expired_key_is_learned(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         successor = fleet.key(-300, by=[fleet.first])
         fleet.publish([revoked(fleet.first, fleet.clock.wall)])
@@ -169,7 +169,7 @@ def test_a_key_vouched_for_by_a_revoked_or_an_ended_key_is_learned(fleet: Fleet)
         assert codec.health().sealing_key == third.id
 
 
-def test_a_reader_whose_keys_have_ended_starts_nothing_anew_and_does_not_spin(
+def test_a_reader_whose_keys_have_expired_joins_no_other_ring_and_does_not_spin(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -187,7 +187,7 @@ def test_a_reader_whose_keys_have_ended_starts_nothing_anew_and_does_not_spin(
             codec.seal(b"x")
 
 
-def test_of_several_key_wrappers_the_mildest_answer_counts(fleet: Fleet) -> None:
+def test_the_mildest_answer_of_several_key_wrappers_counts(fleet: Fleet) -> None:
     other = LocalKeyWrapper(master_key=os.urandom(32))
     twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
     fleet.publish([fleet.first.wrapped_too(twin)])
@@ -221,7 +221,7 @@ def test_a_wrap_that_was_added_to_a_known_key_is_learned_by_its_mac(fleet: Fleet
             codec.refresh()
 
 
-def test_f26_an_older_document_takes_nothing_away(fleet: Fleet) -> None:
+def test_f26_an_older_document_removes_no_key(fleet: Fleet) -> None:
     second = fleet.key(4_500)
     before = fleet.store.text
     fleet.publish([fleet.first, second])
@@ -236,7 +236,7 @@ def test_f26_an_older_document_takes_nothing_away(fleet: Fleet) -> None:
         assert codec.health().status == "ok"
 
 
-def test_f31_absence_is_not_deletion(fleet: Fleet) -> None:
+def test_f31_an_absent_ring_removes_no_key(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.store.text = None
         teaches_nothing(codec, "unavailable")
@@ -247,7 +247,7 @@ def test_f31_absence_is_not_deletion(fleet: Fleet) -> None:
         assert codec.unseal(codec.seal(b"x")) == b"x"
 
 
-def test_a_revoked_key_opens_nothing_any_more_and_its_successor_seals(fleet: Fleet) -> None:
+def test_a_revoked_key_no_longer_unseals_and_its_successor_seals(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         old = codec.seal(b"old")
         successor = fleet.key(-300)
@@ -258,7 +258,7 @@ def test_a_revoked_key_opens_nothing_any_more_and_its_successor_seals(fleet: Fle
         assert states(codec) == {fleet.first.id: "revoked", successor.id: "active"}
 
 
-def test_a_revocation_is_sticky(fleet: Fleet) -> None:
+def test_a_revocation_is_permanent(fleet: Fleet) -> None:
     before = fleet.store.text
     with fleet.reader() as codec:
         old = codec.seal(b"old")
@@ -273,7 +273,7 @@ def test_a_revocation_is_sticky(fleet: Fleet) -> None:
             assert codec.health().status == "degraded"
 
 
-def test_a_revocation_holds_also_when_the_successor_cannot_be_unwrapped(fleet: Fleet) -> None:
+def test_a_revocation_is_valid_even_if_the_successor_cannot_be_unwrapped(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         old = codec.seal(b"old")
         successor = fleet.key(-300)
@@ -291,7 +291,7 @@ def test_a_revocation_holds_also_when_the_successor_cannot_be_unwrapped(fleet: F
         assert codec.health().sealing_key == successor.id
 
 
-def test_who_may_certify_a_revocation(fleet: Fleet) -> None:
+def test_a_revocation_is_certified_by_the_revoked_key_or_a_newer_one(fleet: Fleet) -> None:
     second, third = fleet.key(4_500), fleet.key(9_000)
     keys = [fleet.first, second, third]
     stranger = fleet.key(0, by=())
@@ -313,7 +313,7 @@ def test_who_may_certify_a_revocation(fleet: Fleet) -> None:
         assert states(codec)[fleet.first.id] == "revoked"
 
 
-def test_a_certificate_is_of_one_key_and_one_moment(fleet: Fleet) -> None:
+def test_a_certificate_is_valid_for_one_key_and_one_time(fleet: Fleet) -> None:
     second = fleet.key(4_500)
     fleet.publish([fleet.first, second])
     with fleet.reader() as codec:
@@ -335,14 +335,14 @@ def test_a_key_that_a_newer_one_revoked_before_it_was_known_is_a_tombstone(fleet
         codec.refresh()
         assert states(codec)[second.id] == "revoked"
         assert fleet.kms.unwraps == unwraps + 1
-        # Sticky, even if the document no longer has it.
+        # The revocation remains, even if the document no longer has it.
         fleet.publish([fleet.first, second, third])
         codec.refresh()
         assert states(codec)[second.id] == "revoked"
         assert fleet.kms.unwraps == unwraps + 1
 
 
-def test_a_tombstone_of_false_times_does_not_free_the_key_with_the_right_ones(
+def test_a_key_revoked_with_false_times_stays_revoked_with_the_right_ones(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -372,7 +372,7 @@ def test_tombstones_while_a_ring_has_room_and_four_carried_entries(fleet: Fleet)
         assert len(codec._view.snapshot.carried) == 4
 
 
-def test_ended_keys_are_remembered_for_what_they_certify_sixty_four_at_most(fleet: Fleet) -> None:
+def test_at_most_64_expired_keys_are_remembered_as_certifiers(fleet: Fleet) -> None:
     keys = [fleet.first]
     with fleet.reader() as codec:
         for _ in range(70):
@@ -385,7 +385,7 @@ def test_ended_keys_are_remembered_for_what_they_certify_sixty_four_at_most(flee
         assert fleet.first.id not in past
 
 
-def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
+def test_a_corrupt_wrap_is_not_unwrapped_again_for_an_hour(fleet: Fleet) -> None:
     other = LocalKeyWrapper(master_key=os.urandom(32))
     with fleet.reader() as codec:
         second = fleet.key(4_500)
@@ -411,7 +411,7 @@ def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
         assert states(codec)[second.id] == "propagating"
 
 
-def test_a_wrap_that_was_called_corrupt_is_asked_about_again_after_an_hour(fleet: Fleet) -> None:
+def test_a_wrap_that_was_called_corrupt_is_unwrapped_again_after_an_hour(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         second = fleet.key(4_500)
         fleet.publish([fleet.first, second])
@@ -480,7 +480,7 @@ def test_a_stray_refusal_of_a_new_entry_has_no_effect_after_the_next_read(fleet:
         assert states(codec)[second.id] == "propagating"
 
 
-def test_refusals_of_an_entry_count_anew_once_the_entry_is_no_longer_wanted(fleet: Fleet) -> None:
+def test_the_count_of_refusals_of_an_entry_restarts_if_it_is_no_longer_wanted(fleet: Fleet) -> None:
     kms = SomeRefused(fleet.wrapper)
     with fleet.reader(key_wrapper=kms) as codec:
         second, third = fleet.key(4_500), fleet.key(9_000)
@@ -525,7 +525,7 @@ def test_only_the_wraps_of_the_key_wrapper_that_answered_the_check_count_as_corr
         assert states(codec)[second.id] == "propagating"
 
 
-def test_a_start_waits_for_a_key_that_is_out_of_reach_for_a_moment(fleet: Fleet) -> None:
+def test_a_start_waits_for_a_key_that_is_briefly_unavailable(fleet: Fleet) -> None:
     second = fleet.key(-200)
     fleet.publish([fleet.first, second])
     kms = SomeRefused(fleet.wrapper)
@@ -542,7 +542,7 @@ def test_a_start_waits_for_a_key_that_is_out_of_reach_for_a_moment(fleet: Fleet)
         assert fleet.store.reads == 2
 
 
-def test_where_nothing_can_be_unwrapped_a_refusal_says_more_than_what_is_corrupt(
+def test_if_nothing_can_be_unwrapped_a_refusal_is_reported_before_corruption(
     fleet: Fleet,
 ) -> None:
     second = fleet.key(-200)
@@ -553,14 +553,14 @@ def test_where_nothing_can_be_unwrapped_a_refusal_says_more_than_what_is_corrupt
     start_refused(fleet.reader(key_wrapper=kms), "denied")
 
 
-def test_a_start_does_not_unwrap_what_has_ended(fleet: Fleet) -> None:
+def test_a_start_unwraps_no_expired_key(fleet: Fleet) -> None:
     fleet.clock.advance(DAY + 4_200)
     fleet.publish([fleet.first, fleet.key(-300)])
     with fleet.reader():
         assert fleet.kms.unwraps == 1
 
 
-def test_a_cold_start_learns_what_hangs_together(fleet: Fleet) -> None:
+def test_a_cold_start_learns_keys_that_are_linked(fleet: Fleet) -> None:
     second, third = fleet.key(-200), fleet.key(4_500)
     fleet.publish([revoked(fleet.first, fleet.clock.wall, by=[third]), second, third])
     unwraps = fleet.kms.unwraps
@@ -592,7 +592,7 @@ def test_a_cold_start_refuses_two_lineages_and_names_both(fleet: Fleet) -> None:
     assert stranger.id in str(caught.value)
 
 
-def test_one_lineage_takes_a_voucher_and_a_name(fleet: Fleet) -> None:
+def test_linked_keys_need_a_voucher_and_an_ancestor(fleet: Fleet) -> None:
     stranger = fleet.key(-200, by=())
     vouched = fleet.key(-200, by=[fleet.first])
     for apart in (naming(stranger, [fleet.first]), naming(vouched, [])):
@@ -602,7 +602,7 @@ def test_one_lineage_takes_a_voucher_and_a_name(fleet: Fleet) -> None:
             fleet.reader(policy=SLOW).start()
 
 
-def test_an_older_key_is_learned_where_a_known_one_names_it(fleet: Fleet) -> None:
+def test_an_older_key_is_learned_if_a_known_key_names_it(fleet: Fleet) -> None:
     second = fleet.key(-200)
     other = fleet.key(-200, by=[])
     fleet.publish([second])
@@ -613,7 +613,7 @@ def test_an_older_key_is_learned_where_a_known_one_names_it(fleet: Fleet) -> Non
         assert codec.health().status == "ok"
 
 
-def test_what_a_key_names_is_certified_by_itself(fleet: Fleet) -> None:
+def test_the_ancestors_of_a_key_are_authenticated_by_that_key(fleet: Fleet) -> None:
     second = fleet.key(-200)
     told = {**second.entry["ancestors"], "mac": "A" * 43}  # type: ignore[dict-item]
     forged = second.edited(ancestors=told)
@@ -627,7 +627,7 @@ def test_what_a_key_names_is_certified_by_itself(fleet: Fleet) -> None:
         assert set(states(codec)) == {fleet.first.id, second.id}
 
 
-def test_a_document_that_lacks_a_fact_is_to_be_written_by_a_member(fleet: Fleet) -> None:
+def test_a_document_that_lacks_a_fact_must_be_written_by_a_member(fleet: Fleet) -> None:
     other = LocalKeyWrapper(master_key=os.urandom(32))
     second = fleet.key(-200)
     twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
@@ -650,7 +650,7 @@ def test_a_document_that_lacks_a_fact_is_to_be_written_by_a_member(fleet: Fleet)
             assert codec.health().status == status
 
 
-def test_a_tombstone_whose_certifier_is_revoked_since_is_judged_by_its_own_bytes(
+def test_a_revoked_certifier_no_longer_confirms_a_tombstone(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -680,7 +680,7 @@ def test_a_tombstone_gains_certificates(fleet: Fleet) -> None:
         assert fleet.kms.unwraps == unwraps
 
 
-def test_what_has_ended_or_is_revoked_may_be_the_link(fleet: Fleet) -> None:
+def test_an_expired_or_revoked_key_may_link_two_others(fleet: Fleet) -> None:
     fleet.clock.advance(DAY + 4_200)
     left, right = (fleet.key(-300, by=[fleet.first]) for _ in range(2))
     fleet.publish([fleet.first, left, right])
@@ -716,7 +716,7 @@ def test_a_start_waits_while_all_keys_are_from_the_future(fleet: Fleet) -> None:
     assert fleet.kms.unwraps == 1
 
 
-def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
+def test_a_pin_excludes_older_keys(fleet: Fleet) -> None:
     pin = datetime.fromtimestamp(fleet.clock.wall / 1_000, tz=timezone.utc)
     start_refused(fleet.reader(accept_keys_created_after=pin))
     fresh = fleet.key(-300)
@@ -729,14 +729,14 @@ def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
         assert states(codec)[older.id] == "revoked"
 
 
-def test_f25_a_ring_of_another_name_does_not_start(fleet: Fleet) -> None:
+def test_f25_a_start_refuses_a_ring_with_another_name(fleet: Fleet) -> None:
     start_refused(fleet.reader(ring_name="orders"))
     # An attacker who can write to the store renames the key, but its wraps are bound to the name.
     fleet.store.text = document([fleet.first], ring="orders")
     start_refused(fleet.reader(ring_name="orders"))
 
 
-def test_f35_a_wrap_that_proves_no_origin_is_not_looked_at(fleet: Fleet) -> None:
+def test_f35_a_wrap_without_an_authenticated_origin_is_ignored(fleet: Fleet) -> None:
     wraps = [
         {
             "provider": "azure-key-vault",
@@ -751,13 +751,13 @@ def test_f35_a_wrap_that_proves_no_origin_is_not_looked_at(fleet: Fleet) -> None
     assert fleet.kms.unwraps == 0
 
 
-def test_f35_a_key_that_somebody_wrapped_himself_is_refused(fleet: Fleet) -> None:
+def test_f35_a_key_that_an_attacker_wrapped_is_refused(fleet: Fleet) -> None:
     own = made_key(LocalKeyWrapper(master_key=os.urandom(32)), fleet.clock.wall - 300_000)
     fleet.publish([own])
     start_refused(fleet.reader())
 
 
-def test_f9_a_key_that_could_not_be_unwrapped_is_tried_again(fleet: Fleet) -> None:
+def test_f9_a_key_that_could_not_be_unwrapped_is_retried(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         second = fleet.key(4_500)
         fleet.publish([fleet.first, second])
@@ -788,7 +788,7 @@ def test_not_ready_while_a_key_that_others_seal_with_is_missing(fleet: Fleet) ->
         assert codec.health().ready
 
 
-def test_not_ready_while_tokens_of_a_missing_key_live_though_a_newer_one_seals(
+def test_not_ready_while_tokens_of_a_missing_key_live_even_if_a_newer_key_seals(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:
@@ -810,7 +810,7 @@ def test_not_ready_while_tokens_of_a_missing_key_live_though_a_newer_one_seals(
         assert codec.health().ready
 
 
-def test_a_start_does_without_a_key_of_another_kms(fleet: Fleet) -> None:
+def test_a_start_ignores_a_key_of_another_kms(fleet: Fleet) -> None:
     other = LocalKeyWrapper(master_key=os.urandom(32))
     theirs = made_key(other, fleet.clock.wall - 400_000, by=[fleet.first])
     fleet.publish([theirs, fleet.first])
@@ -830,7 +830,7 @@ def test_one_of_several_wraps_is_enough(fleet: Fleet) -> None:
         assert codec.unseal(codec.seal(b"x")) == b"x"
 
 
-def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
+def test_a_reader_of_a_young_ring_switches_to_the_older_one_and_keeps_its_tokens(
     fleet: Fleet,
 ) -> None:
     old = fleet.key(-400, created_ms=fleet.clock.wall - 3_600_000, by=())
@@ -848,7 +848,7 @@ def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
         assert codec.seal(b"x")[4:16] == old.id
 
 
-def test_goes_over_to_none_from_an_old_ring_of_which_it_knows_young_keys_alone(
+def test_a_reader_of_an_old_ring_does_not_switch_even_if_it_knows_only_young_keys(
     fleet: Fleet,
 ) -> None:
     second = naming(fleet.key(-300, by=[fleet.first]), [fleet.first])
@@ -860,7 +860,7 @@ def test_goes_over_to_none_from_an_old_ring_of_which_it_knows_young_keys_alone(
         assert codec.seal(b"x")[4:16] == second.id
 
 
-def test_learns_nothing_of_another_lineage_beside_a_usable_key(fleet: Fleet) -> None:
+def test_a_key_of_another_lineage_is_ignored_beside_a_usable_key(fleet: Fleet) -> None:
     other = revoked(fleet.key(-300, by=()), fleet.clock.wall)
     fleet.publish([other, fleet.first])
     with fleet.reader() as codec:
@@ -868,7 +868,7 @@ def test_learns_nothing_of_another_lineage_beside_a_usable_key(fleet: Fleet) -> 
         assert known.keys() == {fleet.first.id}
 
 
-def test_unwraps_a_revoked_key_that_a_new_one_comes_after_alone(fleet: Fleet) -> None:
+def test_unwraps_a_revoked_key_if_it_is_the_only_link_to_a_new_one(fleet: Fleet) -> None:
     second = fleet.key(-300, by=[fleet.first])
     gone = revoked(fleet.key(-200, by=[fleet.first, second]), fleet.clock.wall, by=[second])
     third = naming(fleet.key(-100, by=[fleet.first, second]), [fleet.first, second])
@@ -883,7 +883,7 @@ def test_unwraps_a_revoked_key_that_a_new_one_comes_after_alone(fleet: Fleet) ->
         assert codec.seal(b"x")[4:16] == heir.id
 
 
-def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
+def test_a_reader_does_not_switch_to_a_younger_or_dead_ring_or_after_store_outage(
     fleet: Fleet,
 ) -> None:
     older = fleet.clock.wall - 3_600_000
@@ -895,7 +895,7 @@ def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
             with pytest.raises(RingStoreError):
                 codec.refresh()
             assert codec.seal(b"x")[4:16] == fleet.first.id
-        # Try again: a key that was unwrapped in vain is not reused.
+        # Try again: a key that was unwrapped but not adopted is not reused.
         fleet.publish([revoked(dead, fleet.clock.wall)], claim="A" * 22)
         with pytest.raises(RingStoreError):
             codec.refresh()
@@ -916,7 +916,7 @@ def test_no_key_is_active_yet(fleet: Fleet) -> None:
         assert problems(codec) == ["no-sealing-key"]
 
 
-def test_a_ring_that_is_nearly_full_is_said(fleet: Fleet) -> None:
+def test_a_ring_that_is_nearly_full_is_reported(fleet: Fleet) -> None:
     fleet.publish([fleet.first, *(fleet.key(4_500) for _ in range(46))])
     with fleet.reader() as codec:
         assert codec.health().status == "ok"

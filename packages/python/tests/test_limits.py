@@ -23,7 +23,7 @@ def limits_at_0() -> Limits:
     return limits
 
 
-def test_f10_sealing_ends_without_proof_and_opening_a_token_life_later() -> None:
+def test_f10_sealing_ends_without_a_kms_check_and_unsealing_a_token_life_later() -> None:
     limits = limits_at_0()
     limits.last_read = at(3_599)
     assert limits.seal_block(at(3_599)) is None
@@ -32,7 +32,7 @@ def test_f10_sealing_ends_without_proof_and_opening_a_token_life_later() -> None
     assert not limits.may_open(at(3_600 + 3_600 + 600))
 
 
-def test_sealing_ends_without_a_read_and_opening_a_token_life_later() -> None:
+def test_sealing_ends_without_a_read_and_unsealing_a_token_life_later() -> None:
     limits = limits_at_0()
     for hours in range(1, 8):
         limits.proved(at(hours * 3_600))
@@ -42,7 +42,7 @@ def test_sealing_ends_without_a_read_and_opening_a_token_life_later() -> None:
     assert not limits.may_open(at(21_600 + 4_200))
 
 
-def test_f13_age_is_what_either_clock_says() -> None:
+def test_f13_the_larger_age_by_either_clock_counts() -> None:
     limits = limits_at_0()
     suspended = Moment(3_600_000, 10)
     assert limits.seal_block(suspended) == "KMS check too old"
@@ -50,13 +50,13 @@ def test_f13_age_is_what_either_clock_says() -> None:
     assert limits.seal_block(stepped_back) == "KMS check too old"
 
 
-def test_not_ready_when_others_may_seal_with_keys_it_has_not_heard_of() -> None:
+def test_not_ready_when_others_may_seal_with_keys_that_it_does_not_know() -> None:
     limits = limits_at_0()
     assert limits.is_current(at(4_200))
     assert not limits.is_current(at(4_201))
 
 
-def test_who_has_not_read_for_so_long_seals_but_is_not_ready(fleet: Fleet) -> None:
+def test_a_reader_that_has_not_read_for_that_long_seals_but_is_not_ready(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.break_store()
         for ready in (True, False):
@@ -67,7 +67,7 @@ def test_who_has_not_read_for_so_long_seals_but_is_not_ready(fleet: Fleet) -> No
             assert (health.can_seal, health.ready) == (True, ready)
 
 
-def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts() -> None:
+def test_f10_three_refusals_stop_sealing_then_unsealing_until_a_check_passes() -> None:
     limits = limits_at_0()
     for seconds in (10, 20):
         limits.failed("denied", at(seconds))
@@ -91,7 +91,7 @@ def test_a_machine_that_was_suspended_after_a_stop_unseals_no_longer_than_anothe
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [(0.1, 60), (5, 60), (10, 80), (30, 200)])
-def test_refusals_that_come_slowly_count_together(timeout: float, seconds: float) -> None:
+def test_slow_refusals_count_together(timeout: float, seconds: float) -> None:
     policy = RingPolicy(kms_timeout_seconds=timeout)
     assert refusal_window_ms(policy) == seconds * 1_000
     limits = Limits(policy)
@@ -112,7 +112,9 @@ def test_refusals_that_come_slowly_count_together(timeout: float, seconds: float
         ([(0, "unavailable"), (10, "throttled"), (20, "corrupt"), (30, "unavailable")], False),
     ],
 )
-def test_which_answers_stop(answers: list[tuple[float, str]], is_stopped: bool) -> None:
+def test_only_enough_refusals_stop_sealing(
+    answers: list[tuple[float, str]], is_stopped: bool
+) -> None:
     limits = limits_at_0()
     for seconds, kind in answers:
         limits.failed(kind, at(seconds))  # type: ignore[arg-type]
@@ -145,7 +147,7 @@ def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:
         assert codec.unseal(token) == b"x"
 
 
-def test_only_a_proved_unwrap_extends_sealing(fleet: Fleet) -> None:
+def test_only_a_verified_unwrap_extends_sealing(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.kms.refuse("unavailable")
         for _ in range(12):
@@ -160,7 +162,7 @@ def test_only_a_proved_unwrap_extends_sealing(fleet: Fleet) -> None:
         codec.seal(b"x")
 
 
-def test_a_store_that_is_out_of_reach_does_not_keep_the_kms_from_proving(fleet: Fleet) -> None:
+def test_an_unreachable_store_does_not_prevent_kms_checks(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.break_store()
         before = codec.health().last_kms_check
@@ -170,7 +172,7 @@ def test_a_store_that_is_out_of_reach_does_not_keep_the_kms_from_proving(fleet: 
         assert codec.health().status == "degraded"
 
 
-def test_f28_the_first_call_after_a_suspension_asks_for_a_read_and_a_proof(fleet: Fleet) -> None:
+def test_f28_the_first_call_after_a_suspension_requests_a_read_and_a_check(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         reads, before = fleet.store.reads, codec.health().last_kms_check
         # Only the wall clock advanced.
@@ -182,7 +184,7 @@ def test_f28_the_first_call_after_a_suspension_asks_for_a_read_and_a_proof(fleet
             time.sleep(0.01)
 
 
-def test_f13_a_clock_that_steps_back_does_not_bring_an_ended_sealing_back(fleet: Fleet) -> None:
+def test_f13_a_clock_that_steps_back_does_not_resume_sealing(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.clock.advance(DAY - 300 + 400)
         codec.refresh()
@@ -193,7 +195,7 @@ def test_f13_a_clock_that_steps_back_does_not_bring_an_ended_sealing_back(fleet:
             assert caught.value.reason == "no active key"
 
 
-def test_f13_never_with_an_older_key_than_has_sealed_before(fleet: Fleet) -> None:
+def test_f13_no_key_older_than_the_last_sealing_key_seals(fleet: Fleet) -> None:
     second = fleet.key(600)
     fleet.publish([fleet.first, second])
     with fleet.reader() as codec:
@@ -206,7 +208,7 @@ def test_f13_never_with_an_older_key_than_has_sealed_before(fleet: Fleet) -> Non
         assert codec.seal(b"x")[4:16] == second.id
 
 
-def test_an_older_key_does_not_seal_again_when_the_newer_one_has_ended(fleet: Fleet) -> None:
+def test_an_older_key_does_not_seal_again_when_the_newer_one_has_expired(fleet: Fleet) -> None:
     long, short = fleet.key(-300, seals=3 * DAY), fleet.key(600, seals=3_600)
     fleet.publish([long, short])
     with fleet.reader() as codec:
@@ -218,7 +220,7 @@ def test_an_older_key_does_not_seal_again_when_the_newer_one_has_ended(fleet: Fl
             codec.seal(b"x")
 
 
-def test_f13_a_clock_that_steps_back_does_not_revive_an_ended_key(fleet: Fleet) -> None:
+def test_f13_a_clock_that_steps_back_does_not_revive_an_expired_key(fleet: Fleet) -> None:
     second = fleet.key(4_500, seals=3 * DAY)
     fleet.publish([fleet.first, second])
     with fleet.reader() as codec:
@@ -232,7 +234,7 @@ def test_f13_a_clock_that_steps_back_does_not_revive_an_ended_key(fleet: Fleet) 
             codec.unseal(token)
 
 
-def test_a_verify_only_key_opens_until_its_end(fleet: Fleet) -> None:
+def test_a_verify_only_key_unseals_until_it_expires(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         token = codec.seal(b"x")
         # The ring is read, and KMS checks pass, all the time.
@@ -249,7 +251,7 @@ def test_a_verify_only_key_opens_until_its_end(fleet: Fleet) -> None:
             codec.unseal(token)
 
 
-def test_f13_a_clock_that_is_off_is_said(fleet: Fleet) -> None:
+def test_f13_a_wrong_clock_is_reported(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.store.date_ms = fleet.clock.wall - 306_000
         codec.refresh()

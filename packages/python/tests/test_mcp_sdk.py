@@ -78,7 +78,7 @@ class Watched:
         return self.codec.unseal(token)
 
 
-def test_the_codec_is_one_of_the_sdk(fleet: Fleet) -> None:
+def test_the_codec_satisfies_the_protocol_of_the_sdk(fleet: Fleet) -> None:
     codec: request_state.RequestStateCodec = fleet.reader()
     assert request_state.RequestStateSecurity(codec=codec).codec is codec
     with fleet.reader() as started, pytest.raises(request_state.InvalidRequestState) as caught:
@@ -88,7 +88,7 @@ def test_the_codec_is_one_of_the_sdk(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("wire", ["sealring", "python"])
-def test_a_flow_of_two_rounds_through_the_boundary(fleet: Fleet, wire: str) -> None:
+def test_a_two_round_call_passes_through_the_boundary(fleet: Fleet, wire: str) -> None:
     with fleet.reader(format=wire) as codec:
         watched = Watched(codec)
         assert call(watched) == "refunded order 7"
@@ -97,7 +97,7 @@ def test_a_flow_of_two_rounds_through_the_boundary(fleet: Fleet, wire: str) -> N
         ]
 
 
-def test_two_servers_of_one_ring_open_each_others_state(fleet: Fleet) -> None:
+def test_two_servers_of_one_ring_unseal_the_states_of_each_other(fleet: Fleet) -> None:
     with fleet.reader() as one, fleet.reader() as other:
         watched = Watched(one)
         call(watched)

@@ -64,7 +64,7 @@ def wrapper() -> LocalKeyWrapper:
     return LocalKeyWrapper(master_key=os.urandom(32))
 
 
-def test_a_member_creates_the_ring_and_another_one_opens_its_tokens(
+def test_a_member_creates_the_ring_and_another_one_unseals_its_tokens(
     tmp_path: Path, wrapper: LocalKeyWrapper
 ) -> None:
     with member_of(tmp_path / "r", wrapper) as first:
@@ -75,7 +75,7 @@ def test_a_member_creates_the_ring_and_another_one_opens_its_tokens(
             assert len(second.health().keys) == 1
 
 
-def test_members_that_start_at_once_create_one_key(
+def test_members_that_start_at_the_same_time_create_one_key(
     tmp_path: Path, wrapper: LocalKeyWrapper
 ) -> None:
     members = [member_of(tmp_path / "r", wrapper) for _ in range(8)]
@@ -99,7 +99,7 @@ def test_create_never_refuses_an_empty_store(tmp_path: Path, wrapper: LocalKeyWr
     assert not (tmp_path / "r").exists()
 
 
-def test_an_asked_rotation_publishes_a_key_that_seals_after_propagation(fleet: Fleet) -> None:
+def test_a_requested_rotation_publishes_a_key_that_seals_after_propagation(fleet: Fleet) -> None:
     with fleet.member() as codec:
         codec.rotate()
         assert [key.state for key in codec.health().keys] == ["active", "propagating"]
@@ -121,7 +121,7 @@ def test_a_due_rotation_is_made_in_two_turns(fleet: Fleet) -> None:
         assert [key.state for key in codec.health().keys] == ["active", "propagating"]
 
 
-def test_a_revoked_key_opens_nothing_and_has_a_successor(fleet: Fleet) -> None:
+def test_a_revoked_key_unseals_nothing_and_has_a_successor(fleet: Fleet) -> None:
     with fleet.member() as codec, fleet.reader() as reader:
         token = codec.seal(b"x")
         codec.revoke(token[4:16])
@@ -136,7 +136,7 @@ def test_a_revoked_key_opens_nothing_and_has_a_successor(fleet: Fleet) -> None:
             codec.revoke("A" * 12)
 
 
-def test_a_revocation_goes_through_while_the_kms_is_away(fleet: Fleet) -> None:
+def test_a_revocation_succeeds_while_the_kms_is_unavailable(fleet: Fleet) -> None:
     with fleet.member() as codec:
         fleet.kms.refuse("denied")
         codec.revoke(fleet.first.id)
@@ -234,8 +234,8 @@ def test_a_key_of_a_ring_that_was_left_is_revoked_here_and_the_others_must_be_re
             codec.revoke(fleet.first.id)
         assert caught.value.kind == "unavailable"
         assert caught.value.detail == (
-            f"key {fleet.first.id} is of a ring that this member has left: it was revoked only "
-            "here, so restart the other members"
+            f"key {fleet.first.id} belongs to a ring that this member has left: it was revoked "
+            "only here, so restart the other members"
         )
         with pytest.raises(InvalidRequestState):
             codec.unseal(token)
@@ -403,7 +403,7 @@ def test_a_closed_codec_keeps_no_notification(fleet: Fleet) -> None:
     assert len(turns._posted) == 0
 
 
-def test_an_entry_of_the_year_0_is_shown_with_the_first_time_of_a_datetime(fleet: Fleet) -> None:
+def test_an_entry_of_the_year_0_is_shown_with_the_earliest_datetime(fleet: Fleet) -> None:
     pin = datetime.fromtimestamp(fleet.clock.wall / 1_000 - DAY, tz=timezone.utc)
     with fleet.member(accept_keys_created_after=pin) as codec:
         # While the clock is not confirmed, no key of the document has expired.
@@ -447,7 +447,7 @@ def test_one_pass_adds_missing_wraps_for_a_limited_time_and_the_next_one_continu
 @pytest.mark.parametrize(
     "value", ['{"toString":1}', '["2026-11-21T03:00:00Z"]', "1", "null", "[" * 900 + "]" * 900]
 )
-def test_a_ring_with_a_time_that_is_no_text_is_repaired(fleet: Fleet, value: str) -> None:
+def test_a_ring_with_a_time_that_is_not_a_string_is_repaired(fleet: Fleet, value: str) -> None:
     good = fleet.store.text
     assert good is not None
     with fleet.member() as codec:
@@ -545,7 +545,7 @@ def test_prepare_learns_a_key_that_a_token_names(fleet: Fleet) -> None:
         assert codec.unseal(token) == b"x"
 
 
-def test_f32_one_of_many_writers_of_a_file_wins_each_round(tmp_path: Path) -> None:
+def test_f32_exactly_one_concurrent_writer_of_a_file_wins(tmp_path: Path) -> None:
     ring, wins = FileRing(tmp_path / "r"), []
 
     def write(expected: str | None, text: str) -> None:
@@ -567,7 +567,7 @@ def test_f32_one_of_many_writers_of_a_file_wins_each_round(tmp_path: Path) -> No
     assert list((tmp_path / "r.lock").iterdir()) == []
 
 
-def test_junk_in_a_ring_file_is_written_over_by_who_saw_it(tmp_path: Path) -> None:
+def test_a_member_that_read_junk_in_a_ring_file_overwrites_it(tmp_path: Path) -> None:
     (tmp_path / "r").write_bytes(b"")
     ring = FileRing(tmp_path / "r")
     with pytest.raises(RingStoreError) as caught:
@@ -579,7 +579,7 @@ def test_junk_in_a_ring_file_is_written_over_by_who_saw_it(tmp_path: Path) -> No
     assert stored.document == "x"
 
 
-def test_importing_the_package_loads_no_sdk_of_anybody() -> None:
+def test_importing_the_package_loads_no_vendor_sdk() -> None:
     program = (
         "import sys, sealring\n"
         "loaded = {name.split('.')[0] for name in sys.modules}\n"
@@ -591,7 +591,7 @@ def test_importing_the_package_loads_no_sdk_of_anybody() -> None:
     assert ended.stdout == "[]\n"
 
 
-def test_create_after_is_waited_for_unless_told_otherwise() -> None:
+def test_create_after_has_a_default_that_depends_on_at_once() -> None:
     assert RingPolicy().create_after(at_once=False) == 360
     assert RingPolicy().create_after(at_once=True) == 0
     assert RingPolicy(create_after_seconds=5).create_after(at_once=True) == 5

@@ -155,7 +155,7 @@ def test_a_url_without_a_host_connects_to_a_socket(tmp_path: Path) -> None:
     assert [one["database"] for one in server.settings] == ["rings"]
 
 
-def test_options_in_a_url_are_kept_beside_the_timeout_of_statements(server: SilentServer) -> None:
+def test_options_in_a_url_are_kept_along_with_the_statement_timeout(server: SilentServer) -> None:
     given = "&options=-c%20search_path%3Dsealring%20-c%20statement_timeout%3D0"
     for query in (given, ""):
         with pytest.raises(RingStoreError):

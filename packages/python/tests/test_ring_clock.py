@@ -33,7 +33,7 @@ class Machine(StillClock):
         self.ring.note(service, self.wall + ahead_ms)  # type: ignore[arg-type]
 
 
-def test_a_clock_without_dates_is_believed_while_it_runs_on() -> None:
+def test_a_clock_without_dates_is_trusted_while_it_does_not_step() -> None:
     machine = Machine()
     machine.advance(86_400)
     assert (machine.judged, machine.trouble) == (machine.wall, None)
@@ -42,7 +42,7 @@ def test_a_clock_without_dates_is_believed_while_it_runs_on() -> None:
 
 
 @pytest.mark.parametrize("step_ms", [302_000, -302_000])
-def test_a_step_is_unconfirmed_until_it_is_taken_back(step_ms: int) -> None:
+def test_a_step_is_unconfirmed_until_it_is_reversed(step_ms: int) -> None:
     machine = Machine()
     before = machine.wall
     machine.wall += step_ms
@@ -53,7 +53,7 @@ def test_a_step_is_unconfirmed_until_it_is_taken_back(step_ms: int) -> None:
     assert (machine.judged, machine.trouble) == (machine.wall, None)
 
 
-def test_a_date_confirms_a_step_or_not() -> None:
+def test_a_date_confirms_or_contradicts_a_step() -> None:
     machine = Machine()
     machine.note("store")
     right = machine.wall
@@ -65,7 +65,7 @@ def test_a_date_confirms_a_step_or_not() -> None:
     assert (machine.judged, machine.trouble) == (machine.wall, None)
 
 
-def test_a_time_that_no_date_ever_fitted_is_given_up_for_another() -> None:
+def test_a_time_that_no_date_has_confirmed_can_be_replaced() -> None:
     machine = Machine()
     machine.note("kms", -3_600_000)
     assert "3600 s ahead of the clock of the KMS" in str(machine.trouble)
@@ -87,7 +87,7 @@ def test_the_wrong_date_of_one_service_does_not_matter_when_the_other_agrees() -
     assert machine.trouble is None
 
 
-def test_without_dates_a_step_that_the_machine_was_up_for_is_a_suspension() -> None:
+def test_without_dates_a_step_that_matches_the_uptime_is_a_suspension() -> None:
     machine = Machine()
     machine.uptime_ms = lambda: machine.uptime  # type: ignore[attr-defined]
     machine.uptime = 50_000
@@ -109,19 +109,19 @@ def test_a_clock_that_is_corrected_slowly_is_followed() -> None:
     assert (machine.judged, machine.trouble) == (machine.wall, None)
 
 
-def test_who_knows_nothing_believes_what_the_clock_says() -> None:
+def test_a_ring_clock_without_a_history_trusts_the_clock() -> None:
     machine = Machine()
     machine.wall += 3_600_000
     machine.ring.start_anew(machine.moment)
     assert (machine.judged, machine.trouble) == (machine.wall, None)
 
 
-def test_the_system_may_know_how_long_it_is_up() -> None:
+def test_the_system_may_report_its_uptime() -> None:
     uptime = SystemClock().uptime_ms()
     assert uptime is None or uptime > 0
 
 
-def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> None:
+def test_a_reader_continues_from_the_last_trusted_time(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         token = codec.seal(b"x")
         fleet.clock.advance(86_400 + 3_800)
@@ -138,7 +138,7 @@ def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> No
         assert codec.health().keys == ()
 
 
-def test_nothing_is_declared_ended_by_a_clock_that_is_ahead_of_the_services(fleet: Fleet) -> None:
+def test_a_clock_that_is_ahead_of_the_services_expires_no_key(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.store.date_ms = fleet.clock.wall
         fleet.clock.advance(86_400 + 4_200 + 301)
@@ -150,7 +150,7 @@ def test_nothing_is_declared_ended_by_a_clock_that_is_ahead_of_the_services(flee
         assert codec.health().keys == ()
 
 
-def test_a_service_whose_date_is_wrong_is_said(fleet: Fleet) -> None:
+def test_a_service_with_a_wrong_date_is_reported(fleet: Fleet) -> None:
     fleet.store.date_ms = fleet.clock.wall - 3_600_000
     with fleet.reader() as codec:
         codec._view.ring_clock.note("kms", fleet.clock.wall)
@@ -159,7 +159,7 @@ def test_a_service_whose_date_is_wrong_is_said(fleet: Fleet) -> None:
         assert [problem.kind for problem in health.problems] == ["service-clock"]
 
 
-def test_a_key_that_ended_by_a_clock_that_was_set_right_since_seals_and_opens_again(
+def test_a_key_expired_by_a_wrong_clock_seals_and_unseals_once_it_is_corrected(
     fleet: Fleet,
 ) -> None:
     with fleet.reader() as codec:

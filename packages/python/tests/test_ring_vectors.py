@@ -51,7 +51,7 @@ def ms(text: str) -> float:
 
 
 @cases("documents")
-def test_documents(case: dict[str, object]) -> None:
+def test_the_documents_of_the_vectors_are_parsed_or_refused(case: dict[str, object]) -> None:
     pieces: list[tuple[str, int]] = case.get("textPieces") or [(case["text"], 1)]  # type: ignore[assignment]
     text = "".join(piece * count for piece, count in pieces)
     if case["expect"] == {"parses": True}:
@@ -64,7 +64,7 @@ def test_documents(case: dict[str, object]) -> None:
 
 
 @cases("certificates")
-def test_certificates(case: dict[str, str]) -> None:
+def test_the_macs_of_the_vectors_are_computed(case: dict[str, str]) -> None:
     signer = held(case["signer"])
     if case["kind"] == "voucher":
         made = voucher_of(entry(case["key"]).id, entry(case["key"]).times, signer)
@@ -80,7 +80,7 @@ def test_certificates(case: dict[str, str]) -> None:
 
 
 @cases("learn")
-def test_what_is_learned(case: dict[str, object]) -> None:
+def test_the_vectors_of_learning_give_the_expected_keys(case: dict[str, object]) -> None:
     known: list[str] = case["known"]  # type: ignore[assignment]
     revoked: list[str] = case["revoked"]  # type: ignore[assignment]
     past: list[str] = case["past"]  # type: ignore[assignment]

@@ -126,7 +126,7 @@ def test_a_token_is_redeemed_once_and_a_replay_is_refused(
     assert desk.call(desk.mint()) == "refunded"
 
 
-def test_each_token_gets_an_identifier_of_its_own_after_the_claims_of_the_boundary() -> None:
+def test_each_token_gets_its_own_identifier_after_the_claims_of_the_boundary() -> None:
     desk = Desk()
     desk.mint()
     desk.mint()
@@ -155,7 +155,7 @@ def test_without_the_middleware_no_handler_gets_the_state() -> None:
     assert "order 7" not in "".join(desk.states)
 
 
-def test_a_store_that_is_down_refuses_every_token(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_token_is_refused_while_the_store_is_down(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(Broken())
     token = desk.mint()
     with caplog.at_level(logging.WARNING, "sealring"):
@@ -174,7 +174,7 @@ def test_a_token_that_was_sealed_without_single_use_is_refused() -> None:
     assert desk.call(desk.codec.seal(json.dumps(claims).encode())) == "refunded"
 
 
-def test_a_state_that_comes_past_the_boundary_is_refused() -> None:
+def test_a_state_that_bypasses_the_boundary_is_refused() -> None:
     desk = Desk()
     # The boundary is not in the chain.
     desk.server.middleware[:] = [desk.guard]
@@ -195,7 +195,7 @@ def test_a_state_that_another_middleware_changed_is_refused() -> None:
     assert desk.states == []
 
 
-def test_of_many_that_redeem_a_token_at_once_one_is_served() -> None:
+def test_one_of_many_concurrent_redemptions_of_a_token_succeeds() -> None:
     desk = Desk()
     token = desk.mint()
     answers: list[str] = []
@@ -208,7 +208,7 @@ def test_of_many_that_redeem_a_token_at_once_one_is_served() -> None:
     assert desk.states == ["order 7"]
 
 
-def test_the_margin_of_the_store_is_not_smaller_than_that_of_the_codec(fleet: Fleet) -> None:
+def test_the_margin_of_the_store_must_be_at_least_that_of_the_codec(fleet: Fleet) -> None:
     codec = fleet.reader()
     SingleUse(codec, store=MemorySingleUse(clock_skew_seconds=300))
     for one in (codec, codec.for_purpose("state")):
@@ -230,7 +230,7 @@ def test_the_margin_of_the_store_is_not_smaller_than_that_of_the_codec(fleet: Fl
         (lambda: PostgresSingleUse(url="x", table="A"), "table must be table or schema.table"),
     ],
 )
-def test_a_wrong_option_is_named(make: Any, told: str) -> None:
+def test_a_wrong_option_is_refused_with_its_name(make: Any, told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=told) as caught:
         make()
     assert "secret" not in str(caught.value)
@@ -252,7 +252,7 @@ class TestMemory:
         assert not store.claim("a", end + timedelta(seconds=600))
         assert store.claim("b", end)
 
-    def test_no_claim_succeeds_after_end_and_margin_have_passed(self) -> None:
+    def test_no_claim_succeeds_after_the_end_and_the_margin(self) -> None:
         store = MemorySingleUse(clock=self.clock)
         assert not store.claim("a", end_of(self.clock, -300))
         assert store.claim("b", end_of(self.clock, -299))

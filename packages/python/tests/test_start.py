@@ -42,7 +42,7 @@ def start_of(fleet: Fleet, **more: object) -> tuple[Exception, float]:
 @pytest.mark.parametrize(
     "code", ["NoSuchBucket", "3D000", "HOSTNAME_MISMATCH", "ENOENT", "CERT_UNTRUSTED"]
 )
-def test_a_failure_that_only_a_change_ends_fails_at_once(fleet: Fleet, code: str) -> None:
+def test_a_failure_that_needs_a_change_fails_at_once(fleet: Fleet, code: str) -> None:
     fleet.store.failure = RingStoreError("unavailable", "the test says so", code=code)
     error, seconds = start_of(fleet)
     assert isinstance(error, RingStoreError)
@@ -58,7 +58,7 @@ def test_a_machine_that_is_still_starting_has_ten_seconds(fleet: Fleet, code: st
 
 
 @pytest.mark.parametrize("code", [None, "ECONNREFUSED", "57P03"])
-def test_a_failure_that_may_pass_is_waited_out(fleet: Fleet, code: str | None) -> None:
+def test_a_start_waits_out_a_temporary_failure(fleet: Fleet, code: str | None) -> None:
     fleet.store.failure = RingStoreError("unavailable", "the test says so", code=code)
     error, seconds = start_of(fleet)
     assert isinstance(error, RingStoreError)
@@ -270,7 +270,7 @@ def test_a_refused_connection_to_postgresql_has_the_code_that_libpq_does_not_giv
     assert text not in str(error)
 
 
-def test_a_location_is_part_of_no_error_but_that_of_a_start(fleet: Fleet) -> None:
+def test_only_the_error_of_a_start_contains_the_location(fleet: Fleet) -> None:
     fleet.store.location = "/ring"  # type: ignore[attr-defined]
     with fleet.reader(key_wrapper=[fleet.kms, LocalKeyWrapper(master_key=os.urandom(32))]) as codec:
         fleet.break_store()

@@ -61,12 +61,14 @@ def link(path: Path) -> None:
         (link, "unavailable"),
     ],
 )
-def test_what_is_no_ring_file(tmp_path: Path, make: Callable[[Path], None], kind: str) -> None:
+def test_a_file_that_is_not_a_ring_is_refused(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
     make(tmp_path / "r.ring")
     assert kind_of(FileRing(tmp_path / "r.ring")) == kind
 
 
-def test_a_directory_that_is_not_there_is_no_absent_ring(tmp_path: Path) -> None:
+def test_a_missing_directory_does_not_count_as_an_absent_ring(tmp_path: Path) -> None:
     assert kind_of(FileRing(tmp_path / "volume" / "r.ring")) == "unavailable"
     (tmp_path / "file").write_text("x")
     assert kind_of(FileRing(tmp_path / "file" / "r.ring")) == "unavailable"
@@ -75,7 +77,7 @@ def test_a_directory_that_is_not_there_is_no_absent_ring(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("code", "kind"), [("EACCES", "denied"), ("EPERM", "denied"), ("EIO", "unavailable")]
 )
-def test_what_the_file_system_refuses(
+def test_errors_of_the_file_system_are_classified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, kind: str
 ) -> None:
     def refuse(*_: object) -> int:
@@ -86,7 +88,7 @@ def test_what_the_file_system_refuses(
 
 
 @pytest.mark.parametrize(("path", "error"), [(5, TypeError), ("", ValueError), ("a\0", ValueError)])
-def test_wrong_paths(path: object, error: type[Exception]) -> None:
+def test_wrong_paths_are_refused(path: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         FileRing(path)  # type: ignore[arg-type]
 
@@ -125,7 +127,7 @@ def s3() -> Iterator[S3]:
     made.client.close()
 
 
-def test_an_object_is_read_whole_and_its_date_told(s3: S3) -> None:
+def test_an_object_is_read_whole_and_its_date_is_reported(s3: S3) -> None:
     dates: list[float] = []
     s3.answers(b"x" * MOST)
     first = s3.ring.read(on_service_date=dates.append)
@@ -149,7 +151,9 @@ def test_an_object_is_read_whole_and_its_date_told(s3: S3) -> None:
         (b"x", {"ETag": ""}, "unavailable"),
     ],
 )
-def test_what_is_no_ring_object(s3: S3, data: bytes, more: dict[str, object], kind: str) -> None:
+def test_an_object_that_is_not_a_ring_is_refused(
+    s3: S3, data: bytes, more: dict[str, object], kind: str
+) -> None:
     s3.answers(data, **more)
     assert kind_of(s3.ring) == kind
 
@@ -170,12 +174,12 @@ def test_what_is_no_ring_object(s3: S3, data: bytes, more: dict[str, object], ki
         ("x", 400, "unavailable"),
     ],
 )
-def test_kinds_of_failures_of_s3(s3: S3, code: str, status: int, kind: str) -> None:
+def test_failures_of_s3_are_classified(s3: S3, code: str, status: int, kind: str) -> None:
     s3.fails(code, status)
     assert kind_of(s3.ring) == kind
 
 
-def test_only_s3s_own_word_is_absence(s3: S3) -> None:
+def test_only_an_answer_of_s3_itself_means_absence(s3: S3) -> None:
     s3.fails("NoSuchKey", 404)
     assert s3.ring.read() is None
 
@@ -251,7 +255,7 @@ class Redis:
         return answer
 
 
-def test_the_script_is_sent_as_one_that_does_not_write_and_its_time_told() -> None:
+def test_the_read_script_is_sent_as_read_only_and_its_time_is_reported() -> None:
     client = Redis([b"held", b"5", b"r1", b"text"])
     dates: list[float] = []
     stored = RedisRing(client=client, key="k").read(on_service_date=dates.append)
@@ -283,11 +287,11 @@ def test_the_script_is_sent_as_one_that_does_not_write_and_its_time_told() -> No
         (ValueError("x"), "unavailable"),
     ],
 )
-def test_kinds_of_answers_of_redis(answer: object, kind: str) -> None:
+def test_answers_of_redis_are_classified(answer: object, kind: str) -> None:
     assert kind_of(RedisRing(client=Redis(answer))) == kind
 
 
-def test_only_a_primarys_word_is_absence() -> None:
+def test_only_an_answer_of_the_primary_means_absence() -> None:
     assert RedisRing(client=Redis([b"absent", b"5"])).read() is None
     assert RedisRing(client=Redis(["absent", "x"])).read(on_service_date=print) is None
 
@@ -307,7 +311,9 @@ def test_only_a_primarys_word_is_absence() -> None:
         (lambda: S3Ring(bucket="b", key="k", client=object()), TypeError),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_options_of_stores(make: Callable[[], object], error: type[Exception]) -> None:
+def test_wrong_options_of_stores_are_refused(
+    make: Callable[[], object], error: type[Exception]
+) -> None:
     with pytest.raises(error) as caught:
         make()
     assert "secret" not in str(caught.value)

@@ -62,7 +62,7 @@ def test_the_vectors_of_the_python_sdk() -> None:
     assert counts["reject"] > 400
 
 
-def test_the_native_wire_byte_for_byte() -> None:
+def test_a_native_token_follows_the_documented_formula() -> None:
     data_key, salt, nonce = bytes(range(32)), bytes(range(18)), bytes(range(12))
     block = sub_key(data_key, "token", RING, salt)
     header = key_id_of(data_key) + salt + block[32:50]
@@ -74,7 +74,7 @@ def test_the_native_wire_byte_for_byte() -> None:
     assert len(token) == 108
 
 
-def test_both_formats_and_their_allow_list(fleet: Fleet) -> None:
+def test_a_codec_accepts_only_the_formats_in_accept(fleet: Fleet) -> None:
     with (
         fleet.reader() as only_native,
         fleet.reader(format="python") as only_python,
@@ -90,7 +90,7 @@ def test_both_formats_and_their_allow_list(fleet: Fleet) -> None:
         assert reason_of(only_python, only_native.seal(b"x")) == "malformed"
 
 
-def test_purposes_are_apart(fleet: Fleet) -> None:
+def test_a_token_is_valid_only_for_its_purpose(fleet: Fleet) -> None:
     with fleet.reader(accept=["sealring", "python"]) as codec:
         cart = codec.for_purpose("cart")
         token = cart.seal(b"x")
@@ -166,7 +166,7 @@ def test_f25_a_token_of_another_ring_under_the_same_data_key_is_refused() -> Non
 @pytest.mark.parametrize(
     "token", [None, 5, b"sr1.", ["x"], "", "sr1.", "v1.", "v2.x", "\ud800", "é"]
 )
-def test_what_is_no_token_is_malformed(fleet: Fleet, token: object) -> None:
+def test_text_that_is_not_a_token_is_malformed(fleet: Fleet, token: object) -> None:
     with fleet.reader(accept=["sealring", "python"]) as codec:
         assert reason_of(codec, token) == "malformed"
 
@@ -184,7 +184,7 @@ def test_f30_length_is_checked_before_anything_else(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("wire", ["sealring", "python"])
-def test_the_longest_payload_makes_a_token_that_opens(fleet: Fleet, wire: str) -> None:
+def test_the_token_of_the_longest_payload_can_be_unsealed(fleet: Fleet, wire: str) -> None:
     module = native if wire == "sealring" else python_sdk
     payload = os.urandom(module.max_payload_bytes(262_144))
     with fleet.reader(format=wire) as codec:
@@ -194,7 +194,7 @@ def test_the_longest_payload_makes_a_token_that_opens(fleet: Fleet, wire: str) -
 
 
 @pytest.mark.parametrize("payload", ["text", None, 5, [1]])
-def test_a_payload_is_bytes(fleet: Fleet, payload: object) -> None:
+def test_a_payload_must_be_bytes(fleet: Fleet, payload: object) -> None:
     with fleet.reader() as codec, pytest.raises(TypeError, match="payload must be bytes"):
         codec.seal(payload)  # type: ignore[arg-type]
 
@@ -207,7 +207,7 @@ def test_a_payload_is_not_changed_and_may_be_any_bytes(fleet: Fleet) -> None:
         assert codec.unseal(codec.seal(memoryview(payload))) == b"state"
 
 
-def test_an_unknown_key_is_said_at_once(fleet: Fleet) -> None:
+def test_an_unknown_key_is_reported_at_once(fleet: Fleet) -> None:
     with fleet.reader(accept=["sealring", "python"]) as codec:
         stranger = HeldKey(bytearray(os.urandom(32)), RING)
         token, _ = native.seal(stranger.token_key(os.urandom(18), None), os.urandom(12), b"x")
@@ -216,7 +216,7 @@ def test_an_unknown_key_is_said_at_once(fleet: Fleet) -> None:
         assert reason_of(codec, python) == "unknown key"
 
 
-def test_formats_are_told_by_prefix_and_dots() -> None:
+def test_formats_are_recognized_by_prefix_and_dots() -> None:
     named = {token: format_of(token) for token in ("sr1.a.b", "v1.a", "v1.a.b", "v1e.a", "x")}
     assert list(named.values()) == ["sealring", "python", None, None, None]
 
@@ -279,13 +279,13 @@ def test_a_salt_is_renewed_after_a_pause(gap_ns: int, gap_ms: int, is_new: bool)
     assert (one != two) is is_new
 
 
-def test_a_salt_lives_60_seconds() -> None:
+def test_a_salt_is_used_for_60_seconds() -> None:
     moments = [Moment(1_795_000_000_000 + s * 900, 10**9 * 5 + s * 900_000_000) for s in range(134)]
     salts = [salt for salt, _ in sealed_nonces(os.urandom, moments)]
     assert [salts.count(salt) for salt in dict.fromkeys(salts)] == [67, 67]
 
 
-def test_the_token_limit_of_the_python_wire(fleet: Fleet) -> None:
+def test_the_python_format_has_a_token_limit_per_key(fleet: Fleet) -> None:
     with fleet.reader(format="python") as codec:
         held = codec._view.sealing_key(codec._view.now())
         held._python_sealed = 2**32 - 1

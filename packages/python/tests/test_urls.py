@@ -104,11 +104,11 @@ def test_a_postgresql_url_has_valid_ports(port: str) -> None:
         f"https:///rings?sig={SECRET}",
     ],
 )
-def test_what_is_not_the_url_of_a_container_is_refused_and_not_shown(container: str) -> None:
+def test_text_that_is_not_a_container_url_is_refused_and_not_shown(container: str) -> None:
     refused(blob, container, "container")
 
 
-def test_what_azure_storage_blob_rejects_is_not_shown() -> None:
+def test_an_option_that_azure_storage_blob_rejects_is_not_shown() -> None:
     def make(container: str) -> object:
         signature = AzureSasCredential(SECRET)
         return AzureBlobRing(container=container, blob="b", credential=signature)
@@ -178,7 +178,7 @@ def test_only_an_https_endpoint_of_cloud_storage_gets_credentials(
     client.close()
 
 
-def test_the_location_of_a_client_whose_url_cannot_be_parsed_shows_nothing_of_it() -> None:
+def test_the_location_of_a_client_whose_url_cannot_be_parsed_shows_no_part_of_it() -> None:
     class Client:
         url = f"https://app:{SECRET}\uff0fx@acct.blob.core.windows.net/rings/payments.ring"
         download_blob = upload_blob = print

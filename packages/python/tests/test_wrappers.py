@@ -1,4 +1,4 @@
-"""Key wrappers, and that they reveal no secret."""
+"""Tests of key wrappers, and of the secrecy of their keys."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ OTHER_ARN = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{ID[:-1]}c"
 DATE = {"ResponseMetadata": {"HTTPHeaders": {"date": "Sat, 21 Nov 2026 03:00:00 GMT"}}}
 
 
-def test_a_local_wrap_opens_under_its_context_and_no_other() -> None:
+def test_a_local_wrap_can_be_unwrapped_only_under_its_context() -> None:
     wrapper, data_key = LocalKeyWrapper(master_key=os.urandom(32)), os.urandom(32)
     wrapped = wrapper.wrap(data_key, CONTEXT)
     assert len(wrapped.wrapped) == 60
@@ -54,7 +54,7 @@ def test_one_master_key_has_one_key_id() -> None:
     assert len({LocalKeyWrapper(master_key=form).key_id for form in forms}) == 1
 
 
-def test_a_retired_master_key_unwraps_only() -> None:
+def test_a_master_key_in_also_unwrap_only_unwraps() -> None:
     old, new = os.urandom(32), os.urandom(32)
     wrapped = LocalKeyWrapper(master_key=old).wrap(bytes(range(32)), CONTEXT)
     both = LocalKeyWrapper(master_key=new, also_unwrap=[old])
@@ -81,7 +81,7 @@ def test_a_retired_master_key_unwraps_only() -> None:
         ({"master_key": bytes(range(32)), "colour": 1}, TypeError),
     ],
 )
-def test_wrong_master_keys(options: dict[str, object], error: type[Exception]) -> None:
+def test_wrong_master_keys_are_refused(options: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
         LocalKeyWrapper(**options)  # type: ignore[arg-type]
     assert "\\x" not in str(caught.value)
@@ -133,7 +133,7 @@ def wrap(key_id: str = ARN, wrapped: bytes = b"blob") -> WrappedKey:
     return WrappedKey("aws-kms", key_id, wrapped)
 
 
-def test_decrypt_is_asked_with_key_and_context_and_its_date_is_told(kms: Kms) -> None:
+def test_decrypt_gets_the_key_and_context_and_its_date_is_reported(kms: Kms) -> None:
     wrapper = AwsKmsKeyWrapper(key_id=ARN, client=kms.client)
     data_key, dates = os.urandom(32), []  # type: ignore[var-annotated]
     asked = {"KeyId": ARN, "CiphertextBlob": b"blob", "EncryptionContext": CONTEXT}
@@ -154,7 +154,9 @@ def test_decrypt_is_asked_with_key_and_context_and_its_date_is_told(kms: Kms) ->
         ({"key_id": OTHER_ARN, "also_unwrap": [ARN]}, ARN),
     ],
 )
-def test_which_wraps_are_its_own(kms: Kms, options: dict[str, object], recorded: str) -> None:
+def test_owns_accepts_every_name_of_its_keys(
+    kms: Kms, options: dict[str, object], recorded: str
+) -> None:
     wrapper = AwsKmsKeyWrapper(client=kms.client, **options)  # type: ignore[arg-type]
     assert wrapper.owns(wrap(recorded))
     data_key = kms.answers()
@@ -185,7 +187,7 @@ def test_a_wrap_of_another_key_is_refused_before_any_call(
     assert refusal(wrapper, WrappedKey("local", ARN, b"x")) == "corrupt"
 
 
-def test_multi_region_replicas() -> None:
+def test_multi_region_accepts_replicas_of_the_key() -> None:
     mrk = "mrk-" + "a" * 32
     here, there = (f"arn:aws:kms:{region}:{ACCOUNT}:key/{mrk}" for region in (REGION, "us-east-1"))
     kms = Kms()
@@ -232,7 +234,7 @@ def test_f34_an_answer_for_another_key_or_with_another_length_is_corrupt(kms: Km
         ("SomethingNew", 400, "unavailable"),
     ],
 )
-def test_kinds_of_failures(kms: Kms, code: str, status: int, kind: str) -> None:
+def test_failures_of_aws_kms_are_classified(kms: Kms, code: str, status: int, kind: str) -> None:
     kms.fails(code, status)
     assert refusal(AwsKmsKeyWrapper(key_id=ARN, client=kms.client), wrap()) == kind
 
@@ -260,7 +262,9 @@ def failure(kms: Kms, code: str, message: str) -> KeyWrapperError:
         ("", "unavailable"),
     ],
 )
-def test_only_a_state_that_an_operator_chose_is_disabled(kms: Kms, message: str, kind: str) -> None:
+def test_only_a_key_state_that_an_operator_chose_counts_as_disabled(
+    kms: Kms, message: str, kind: str
+) -> None:
     error = failure(kms, "KMSInvalidStateException", message)
     assert error.kind == kind
     assert error.hint == (
@@ -271,7 +275,7 @@ def test_only_a_state_that_an_operator_chose_is_disabled(kms: Kms, message: str,
     )
 
 
-def test_no_other_error_is_disabled_because_of_its_message(kms: Kms) -> None:
+def test_no_other_error_counts_as_disabled_because_of_its_message(kms: Kms) -> None:
     for code in ("KMSInternalException", "Novelty"):
         kms.fails(code, 500, f"{ARN} is pending deletion.")
         assert refusal(AwsKmsKeyWrapper(key_id=ARN, client=kms.client), wrap()) == "unavailable"
@@ -350,7 +354,7 @@ def test_also_unwrap_refuses_a_key_of_another_region_where_kms_would_not_find_it
         {"key_id": ID, "also_unwrap": [in_virginia(ID)]},
     ],
 )
-def test_keys_that_also_unwrap_accepts(kms: Kms, options: dict[str, object]) -> None:
+def test_also_unwrap_accepts_keys_that_kms_can_find(kms: Kms, options: dict[str, object]) -> None:
     wrapper = AwsKmsKeyWrapper(client=kms.client, **options)  # type: ignore[arg-type]
     assert wrapper.key_id == options["key_id"]
 
@@ -385,7 +389,9 @@ def test_no_connection_and_no_credentials_are_unavailable() -> None:
         ({"key_id": ARN, "max_attempts": 3}, TypeError),
     ],
 )
-def test_wrong_options_of_aws(options: dict[str, object], error: type[Exception]) -> None:
+def test_wrong_options_of_aws_kms_are_refused(
+    options: dict[str, object], error: type[Exception]
+) -> None:
     with pytest.raises(error):
         AwsKmsKeyWrapper(**options)  # type: ignore[arg-type]
 
@@ -415,7 +421,7 @@ def spellings(secret: bytes) -> list[str]:
     return [base64url.encode(secret), secret.hex(), repr(secret)[2:-1], repr(bytearray(secret))]
 
 
-def test_f21_f33_no_error_holds_a_key(kms: Kms, caplog: pytest.LogCaptureFixture) -> None:
+def test_f21_f33_no_error_contains_a_key(kms: Kms, caplog: pytest.LogCaptureFixture) -> None:
     canary = bytes(range(100, 132))
     text = canary.decode("ascii", "replace")
     wrapper = AwsKmsKeyWrapper(key_id="alias/ring", client=kms.client)
@@ -440,7 +446,7 @@ def failures(wrapper: AwsKmsKeyWrapper) -> list[BaseException]:
     return [caught.value]
 
 
-def test_f21_no_key_and_no_payload_in_what_a_codec_shows(
+def test_f21_a_codec_shows_neither_keys_nor_payloads(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -473,7 +479,7 @@ def test_f21_no_key_and_no_payload_in_what_a_codec_shows(
 
 
 @pytest.mark.parametrize("data_key", [b"", b"\1" + bytes(30), b"\1" + bytes(32), bytes(32)])
-def test_what_is_no_data_key_is_not_wrapped(kms: Kms, data_key: bytes) -> None:
+def test_a_value_that_is_not_a_data_key_is_not_wrapped(kms: Kms, data_key: bytes) -> None:
     # The stub has no answer, so a call of the service would fail in another way.
     aws = AwsKmsKeyWrapper(key_id=ARN, client=kms.client)
     for wrapper in (LocalKeyWrapper(master_key=os.urandom(32)), aws):
@@ -493,6 +499,8 @@ def test_a_missing_region_names_the_variable_that_boto3_reads(
 
 
 @pytest.mark.parametrize("key", [bytes(range(31)), os.urandom(32).hex(), "a sentence", b"x" * 40])
-def test_a_wrong_master_key_is_told_what_prints_a_right_one(key: bytes | str) -> None:
+def test_the_error_for_a_wrong_master_key_names_the_command_that_prints_one(
+    key: bytes | str,
+) -> None:
     with pytest.raises(ValueError, match='pass .*"openssl rand -base64 32"'):
         LocalKeyWrapper(master_key=key)

@@ -25,7 +25,7 @@ test.each([
   expect(reconnectionMs(retries, new Error('WRONGPASS invalid'))).toBe(false);
 });
 
-test('a URL where nothing listens is reported by every call before the first connection, and not as a timeout', async () => {
+test('a URL where nothing listens is reported by every call before the first connection, but not as a timeout', async () => {
   const ring = redisRing({ url: 'redis://127.0.0.1:1' });
   const store = redisSingleUse({ url: 'redis://127.0.0.1:1' });
   const refused = { kind: 'unavailable', serviceCode: 'ECONNREFUSED' };

@@ -133,7 +133,7 @@ test('a claim sends one SET with the remaining time, and nothing once no time re
 
 test.each([
   [['foreign', '7', 'r'], 'corrupt', /^the key holds something other/, 'r'],
-  [['too-large', '7', 'r'], 'too-large', /^a ring document has at most/, 'r'],
+  [['too-large', '7', 'r'], 'too-large', /^the ring document is larger than/, 'r'],
   [['replica'], 'unavailable', /^the server is a replica/, undefined],
   [['held', '7', 'r', Buffer.from([0xff])], 'corrupt', /^the key is not UTF-8/, 'r'],
   [['held', '7', 'r', ''], 'corrupt', /^the key is empty/, 'r'],

@@ -86,7 +86,7 @@ export function classify(error: unknown): Failure {
 
 /**
  * The code of an error answer, if the SDK left its text unparsed: when bundled for browsers or Workers, the SDK parses
- * with `DOMParser`, which Workers do not have. Only a whole answer in S3's form counts, in which the code comes first.
+ * with `DOMParser`, which Workers do not have. Only a complete error document of S3 counts; the code comes first in it.
  */
 function codeOf(body: unknown): string | undefined {
   if (typeof body !== 'string' || !body.trimEnd().endsWith('</Error>')) return undefined;

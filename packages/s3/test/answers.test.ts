@@ -6,7 +6,7 @@ function bodyOf(...chunks: unknown[]): Readable {
   return Readable.from(chunks);
 }
 
-/** A ring whose client returns these answers, one after the other. */
+/** A ring whose client returns these answers in order. */
 function ringWith(...answers: unknown[]) {
   return s3Ring({ bucket: 'payments-sealring', key: 'k', client: { send: async () => answers.shift() } });
 }

@@ -107,7 +107,7 @@ describe('options', () => {
     }
   });
 
-  test('inspect shows the kind, but nothing of the client (F21)', () => {
+  test('inspect shows the kind, but no part of the client (F21)', () => {
     const credentials = { accessKeyId: 'AKCANARY', secretAccessKey: 'canary-secret' };
     const ring = s3Ring({ bucket, key, client: new S3Client({ region: 'eu-west-1', maxAttempts: 1, credentials }) });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|accessKey|config/i);

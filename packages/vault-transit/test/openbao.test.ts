@@ -245,7 +245,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await retired.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('with alsoUnwrap, a replaced key is called to unwrap, but never to wrap', async () => {
+  test('with alsoUnwrap, a replaced key is used to unwrap, but never to wrap', async () => {
     const [first, second] = [await newKey(), await newKey()];
     const old = await wrapperFor(first).wrap(sampleKey(), { context });
     const keyWrapper = wrapperFor(second, { alsoUnwrap: [`transit/keys/${first}`] });

@@ -27,7 +27,7 @@ export function measuredShown({ measured }: Verdict): string {
 /** A number as in a cell: alone, with its bounds, a share, `1 of 2`, or none. */
 const NUMBER = /^(?:\**-?\d+(?:\.\d+)?(?:$|[ *])|–$|not measured$)/;
 
-/** A Markdown table. Columns of numbers are aligned right. */
+/** A Markdown table. Columns of numbers are right-aligned. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.map(inCell).join(' | ')} |`;
   const isNumeric = head.map((_, column) => rows.every((row) => NUMBER.test(row[column] ?? '')));
@@ -37,7 +37,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 const inCell = (text: string): string => text.replaceAll('|', '\\|');
 
-/** Names of packages as code: some renderers take them for people or tags. */
+/** Names of packages as code: some renderers mistake them for user names or tags. */
 export function safe(text: string): string {
   return text.replaceAll(/(?<!`)@[\w-]+\/[\w-]+/g, '`$&`');
 }

@@ -90,7 +90,7 @@ async function claims(): Promise<readonly Parser[]> {
       refuses: (error) =>
         (error instanceof TypeError &&
           /^(?:not a JSON value|the target of the request is not a string)/.test(error.message)) ||
-        (error instanceof RangeError && error.message.startsWith('JSON nested deeper')),
+        (error instanceof RangeError && error.message.startsWith('the JSON is nested deeper')),
       parse: (input) => {
         const value = parsed(text(input));
         for (const method of ['tools/call', 'prompts/get', 'resources/read']) requestIdentity(method, value);

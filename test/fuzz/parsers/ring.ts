@@ -153,7 +153,7 @@ export async function ringParsers(): Promise<readonly Parser[]> {
       refuses: (error) =>
         error.name === 'SyntaxError' ||
         (error instanceof TypeError && error.message.startsWith('not a JSON value')) ||
-        (error instanceof RangeError && error.message.startsWith('JSON nested deeper')),
+        (error instanceof RangeError && error.message.startsWith('the JSON is nested deeper')),
       parse: (input) => {
         const value: unknown = JSON.parse(text(input));
         for (const sortKeys of [false, true]) {

@@ -6,7 +6,7 @@ import { forge, junkToken } from './forge.ts';
 import { steal } from './loot.ts';
 import type { Powers } from './powers.ts';
 
-/** The time between deliveries: the attacker hammers, waits, or only aims. Milliseconds. */
+/** The time between deliveries, in milliseconds: the attacker writes rapidly, waits, or only reacts to events. */
 const TEMPI: readonly (readonly [number, number])[] = [
   [SECOND, 15 * SECOND],
   [5 * SECOND, MINUTE],

@@ -28,7 +28,7 @@ export type Document = { keys: Entry[]; claim?: string } & Record<string, unknow
 
 type Times = Pick<Entry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>;
 
-/** An edit of a document before its delivery; a document that the edit does not fit stays as it is. */
+/** An edit of a document before its delivery; a document to which it does not apply is left unchanged. */
 type Edit = (document: Document, composer: Composer) => void;
 
 /**
@@ -106,7 +106,7 @@ export class Composer {
     return this.thefts.all.length === 0 ? undefined : this.dice.pick(this.thefts.all);
   }
 
-  /** Times as of a key in use, or nearly. */
+  /** Times like those of a key in use, exactly or nearly. */
   times(): Times {
     const { dice } = this;
     const created =
@@ -422,7 +422,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     for (const other of composer.thefts.all) if (composer.dice.chance(0.5)) composer.vouch(entry, other.held);
     document.keys.push(entry);
   },
-  // An attacker's key that claims to be newer, and that all others are revoked.
+  // An attacker's key that claims to be newer than all others, and the claim that all others are revoked.
   (document, composer) => {
     const key = ownKey(composer);
     for (const entry of document.keys) composer.certify(entry, key.held);

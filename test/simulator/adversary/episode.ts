@@ -77,7 +77,7 @@ async function attack(powers: Powers, options: WorldOptions, listener: Listener)
   return { world, oracle, attacker, calls, attackedMs: untilMs - fromMs };
 }
 
-/** A play ends by itself; this is long after. */
+/** A play ends by itself, long before this limit. */
 const LONGEST_PLAY_MS: number = 24 * HOUR;
 
 /** One fleet, one attacker who follows a play, and then the final checks. */

@@ -421,7 +421,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** A starting member, which then writes, reads a key as older than it is, and as revoked by a stolen one. */
+  /**
+   * A starting member reads a document in which a key is older than it really is, and revoked by a stolen key; then the
+   * member writes.
+   */
   'revoked-under-other-times': {
     powers: { ...W, steals: 'older' },
     perform: async (stage) => {

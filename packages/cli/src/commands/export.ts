@@ -16,9 +16,10 @@ times and revocations. It is useless without permission to unwrap. The command
 first unwraps all keys, to check that "import" can use the file. It creates the
 file with mode 0600, and never overwrites a file; - means standard output.
 
---plain instead writes the secrets of one wire in plaintext, for servers that
-stop using Sealring. Anyone who has that file can make and read tokens of that
-wire until the last key has expired; see docs/guides/export-and-import.md.
+--plain instead writes the secrets of one wire format in plaintext, for servers
+that stop using Sealring. Anyone who has that file can make and read tokens of
+that format until the last key has expired; see
+docs/guides/export-and-import.md.
 
 Example:
   $ npx sealring init --local
@@ -37,7 +38,9 @@ export function addExportCommand(program: Command): void {
       .summary('write the ring to a file, with its keys wrapped')
       .description('Writes the ring document to a new file.')
       .argument('<file>', 'new file, or - for standard output')
-      .addOption(new Option('--plain <wire>', 'write the secrets of this wire, IN PLAINTEXT').choices([...WIRES]))
+      .addOption(
+        new Option('--plain <wire>', 'write the secrets of this wire format, IN PLAINTEXT').choices([...WIRES]),
+      )
       .option('--they-leave-the-kms', 'required with --plain, because the KMS no longer protects the secrets'),
   )
     .addHelpText('after', EXAMPLE)

@@ -104,7 +104,9 @@ function documentIn(file: string): string {
     const size = statSync(file, { throwIfNoEntry: false })?.size;
     if (size === undefined) throw new UsageError(`"${file}" does not exist`);
     if (size === 0 || size > MAX_DOCUMENT_BYTES) {
-      throw new UsageError(`"${file}" is not a ring document: it has ${size} bytes`);
+      throw new UsageError(
+        `"${file}" is not a ring document: it has ${size} bytes, and a ring document has 1 to ${MAX_DOCUMENT_BYTES}`,
+      );
     }
     // A final newline, from an editor or from "export -", is not part of the document.
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
@@ -118,6 +120,6 @@ function warn(isCarried: boolean): void {
   process.stderr.write(
     isCarried
       ? 'WARNING: two stores now have this ring. Do not rotate or revoke keys in either until no server uses the old one; then delete the old ring.\n'
-      : 'WARNING: the file does not contain newer keys and revocations. Revoke again every key that was revoked after the export.\n',
+      : 'WARNING: the file does not contain newer keys or revocations. Revoke again every key that was revoked after the export.\n',
   );
 }

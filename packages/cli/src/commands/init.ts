@@ -15,8 +15,8 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Creates the ring at once. Servers would first wait until the store has had no
 ring for six minutes. An existing ring is left unchanged, without an error,
-unless none of its keys may seal any longer: then a key is added, which seals at
-once.
+unless none of its keys may still seal: then the command adds a key that seals
+at once.
 
 --local first writes two files to the working directory, and overwrites nothing:
 a development key (${LOCAL_FILES.key}, mode 0600), and

@@ -60,7 +60,7 @@ function inspected(read: () => TokenFacts): TokenFacts {
   } catch (error) {
     // The message does not repeat the input, because the input can be another secret that was pasted by mistake.
     if (isInvalidToken(error)) {
-      throw new Failure('not-a-token', 'the input is not a token: it has none of the token formats of a ring');
+      throw new Failure('not-a-token', 'the input is not a token: it matches none of the formats that a ring uses');
     }
     throw error;
   }

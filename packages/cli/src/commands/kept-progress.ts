@@ -14,7 +14,7 @@ export class KeepProgressLine {
   update({ keptSeconds, waitSeconds, losses }: KeepProgress): void {
     if (losses > this.#losses) {
       this.#line.clear();
-      process.stderr.write('the store lost the revocation: writing it again, and starting the wait over\n');
+      process.stderr.write('the store lost the revocation: writing it again and restarting the wait\n');
     }
     this.#losses = losses;
     if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;

@@ -55,8 +55,8 @@ clock of the server that created them may have been fast.
 A key that this configuration cannot unwrap may stay in use on some servers: the
 command revokes the others, names that key, and exits with code 1.
 
-Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted, or a
-key that is not revoked; 2 wrong command line or configuration.
+Exit codes: 0 revoked and kept; 1 not written, not kept or interrupted, or a key
+was not revoked; 2 wrong command line or configuration.
 
 Example that revokes every key:
   $ npx sealring init --local
@@ -147,7 +147,7 @@ function notRevoked(revoked: readonly string[], missed: readonly string[]): Fail
     revoked.length === 0 ? `did not revoke ${listOf(missed)}` : `revoked ${listOf(revoked)}, but not ${listOf(missed)}`;
   return new Failure(
     'not-revoked',
-    `${list}. Servers may still use what was not revoked: this configuration cannot unwrap it, or excludes it with ` +
+    `${list}. Servers may still use a key that was not revoked: this configuration cannot unwrap it, or excludes it with ` +
       'acceptKeysCreatedAfter. Revoke again with the configuration of your servers, or call revokeAllBefore on a running server',
   );
 }
@@ -191,7 +191,9 @@ function printAffected({ keys, unused }: Selected, config: SealringConfig, json:
 
 /** One line; empty if there are no such keys. */
 function cannotRevoke(names: readonly string[]): string {
-  return names.length === 0 ? '' : `cannot revoke ${listOf(names)}: this configuration cannot unwrap it\n`;
+  return names.length === 0
+    ? ''
+    : `cannot revoke ${listOf(names)}: this configuration cannot unwrap ${names.length === 1 ? 'it' : 'them'}\n`;
 }
 
 async function ask({ keys, unused }: Selected, config: SealringConfig): Promise<void> {

@@ -67,7 +67,7 @@ async function roundTrip(
       return {
         finding: error(
           'kms-wrong-bytes',
-          `${provider} returned bytes other than those that it had wrapped (key ${keyId})`,
+          `${provider} wrapped a data key, but unwrapped it to different bytes (key ${keyId})`,
           'Do not use this key wrapper. Test it with sealring-conformance key-wrapper.',
         ),
       };

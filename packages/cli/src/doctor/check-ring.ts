@@ -108,7 +108,7 @@ function refused(config: SealringConfig, ring: RingDocument, detail: string, now
   }
   return error(
     'ring-unauthentic',
-    `servers cannot start on the stored ring: ${detail}`,
+    `servers cannot start with the stored ring: ${detail}`,
     'Running members overwrite it. Find out who wrote it, and remove their write permission. If no member is running, use sealring import, or a new ring name.',
   );
 }
@@ -218,7 +218,7 @@ function failureFindings(
     if (foreign.length > 0) {
       return error(
         'ring-foreign-key',
-        `the ring is wrapped by ${foreign.join(', ')}, which is not configured here`,
+        `keys of the ring are wrapped by ${foreign.join(', ')}, which is not configured here`,
         'Configure that KMS key (as keyId, or in alsoUnwrap along with a new keyId), or create a ring with another name.',
       );
     }

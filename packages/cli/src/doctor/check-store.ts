@@ -112,7 +112,7 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
     return error(
       'store-stale-read',
       `the store returned an older document than the one that it had just accepted (${ring.kind})`,
-      'Read from the primary, and not through a cache.',
+      'Read from the primary, not through a cache.',
     );
   }
   return ok('store-swap', `compare-and-swap works at the location of the probe (${ring.kind})`);

@@ -85,7 +85,7 @@ const KEY_KINDS: Readonly<Record<string, string>> = {
   'aws-kms': 'Use a key with KeySpec SYMMETRIC_DEFAULT and KeyUsage ENCRYPT_DECRYPT.',
   'gcp-kms': 'Use a key with the purpose ENCRYPT_DECRYPT and the algorithm GOOGLE_SYMMETRIC_ENCRYPTION.',
   'azure-key-vault':
-    'Use an RSA key with the operations wrapKey and unwrapKey as keyId, and an EC key on P-256 with sign as signKeyId.',
+    'Use an RSA key with the operations wrapKey and unwrapKey as keyId, and an EC key on P-256 with the operation sign as signKeyId.',
   'vault-transit': 'Use a transit key of type aes256-gcm96 or chacha20-poly1305 that is not derived.',
 };
 

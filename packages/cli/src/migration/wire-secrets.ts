@@ -8,9 +8,9 @@ export const WIRES = ['python', 'typescript', 'mcp.d'] as const;
 export type Wire = (typeof WIRES)[number];
 
 /**
- * The secrets of one wire, base64url of 32 bytes each: first the secret of the active key, then the secrets of the
- * other keys that may unseal, newest first. The derivation is one-way: the secrets unseal tokens of that wire only, and
- * do not reveal the data keys.
+ * The secrets of one wire format, in base64url, 32 bytes each: first the secret of the active key, then the secrets of
+ * the other keys that may unseal, newest first. The derivation is one-way: the secrets unseal tokens of that wire only,
+ * and do not reveal the data keys.
  *
  * @throws {Failure} if no key of the ring seals now.
  */

@@ -64,7 +64,7 @@ async function ask(member: string): Promise<MemberHealth> {
   // A server that is not ready answers with status 503 and its health.
   const health = healthIn(answer.text ?? '');
   return health === undefined
-    ? { member, failure: `answered ${answer.status} without codec.health()` }
+    ? { member, failure: `answered with status ${answer.status}, but without codec.health()` }
     : { member, health };
 }
 

@@ -196,8 +196,8 @@ export function nearlyFull(count: number): StatusProblem {
 export function unverifiedRevocation(name: string): StatusProblem {
   return {
     kind: 'unverified-revocation',
-    detail: `the document lists key ${name} as revoked without a valid certificate: servers still use the key`,
-    remedy: 'Find out who wrote it: they can write to the store. To revoke the key, run: sealring revoke.',
+    detail: `the document lists key ${name} as revoked, but has no valid certificate for it: servers still use the key`,
+    remedy: 'Find out who wrote the document: they can write to the store. To revoke the key, run: sealring revoke.',
   };
 }
 

@@ -167,7 +167,7 @@ async function tryAll(
 /** @throws {UsageError} if none of the chosen requirements applies. */
 function checkSomethingWasTried(only: readonly string[] | undefined, results: readonly ConformanceResult[]): void {
   if (only === undefined || results.some(({ status }) => status !== 'not-applicable')) return;
-  throw new UsageError(`--only "${only.join(',')}" checked nothing: it does not apply to this target`);
+  throw new UsageError(`--only "${only.join(',')}" checked nothing: none of these requirements applies to this target`);
 }
 
 /** The given command, with only those options that affect the checks. */

@@ -69,9 +69,9 @@ export const CANONICAL_CHECKS: CodecChecks = {
     const [at, mark] = [token.length >> 1, /[-_.~:$]/g];
     for (const char of OTHER_CHARACTERS) yield [replaced(token, at, char + token[at]), `with ${char} in the middle`];
     for (const { index } of token.matchAll(mark)) {
-      for (const char of SEPARATORS) yield [replaced(token, index, char), `with "${char}" for character ${index}`];
+      for (const char of SEPARATORS) yield [replaced(token, index, char), `with "${char}" as character ${index}`];
     }
-    for (const char of SEPARATORS) yield [token.replaceAll(mark, char), `with "${char}" for every separator`];
+    for (const char of SEPARATORS) yield [token.replaceAll(mark, char), `with "${char}" as every separator`];
     for (const { bytes } of encodedParts(token)) {
       for (const encoding of ['hex', 'base64', 'base64url', 'latin1'] as const) {
         for (const prefix of PREFIXES) {
@@ -106,7 +106,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
     // Regular expressions with the flags i and u match some of these as s and k. A change of case turns others into i.
     for (const [char, folded] of FOLDED) {
       for (const { index } of token.matchAll(new RegExp(char, 'gi'))) {
-        yield [replaced(token, index, folded), `with ${folded} for character ${index}`];
+        yield [replaced(token, index, folded), `with ${folded} as character ${index}`];
       }
     }
     yield [`${token}\u0301`, 'with a combining accent'];
@@ -118,7 +118,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
       yield [replaced(token, at, `%${code}`), `with character ${at} percent-encoded`];
       yield [replaced(token, at, `%${code.toUpperCase()}`), `with character ${at} percent-encoded`];
       for (const escape of [`&#${token.charCodeAt(at)};`, `&#x${code};`, `\\u00${code}`, `\\x${code}`])
-        yield [replaced(token, at, escape), `with ${escape} for character ${at}`];
+        yield [replaced(token, at, escape), `with ${escape} as character ${at}`];
     }
     yield [encodeURIComponent(token).replaceAll('.', '%2E'), 'percent-encoded'];
   }),

@@ -119,7 +119,7 @@ function* mirrored(token: string): Iterable<Forgery> {
       const s = BigInt(`0x${bytes.subarray(-length).toString('hex')}`);
       if (s === 0n || s >= order) continue;
       const other = Buffer.from((order - s).toString(16).padStart(2 * length, '0'), 'hex');
-      yield [put(Buffer.concat([bytes.subarray(0, -length), other])), 'with -s for s in its signature'];
+      yield [put(Buffer.concat([bytes.subarray(0, -length), other])), 'with -s instead of s in its signature'];
     }
     if (bytes.length < 64) continue;
     const s = BigInt(`0x${Buffer.from(bytes.subarray(-32).toReversed()).toString('hex')}`) + ED25519_ORDER;

@@ -11,7 +11,7 @@ import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from
 const MANY_TOKENS = 500;
 /** More than two seconds, since a token may record its time in seconds, and a codec may let the token expire. */
 const OLD_MS = 2_100;
-/** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
+/** How long to wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 20;
 /** Lengths beyond the range of a two-byte length field, and beyond limits that a codec may have but not declare. */
 const LONGER: readonly number[] = [65_537, 100_000, 131_073, 300_000, 1_100_000];
@@ -221,7 +221,7 @@ function tokensWithout(others: RegExp): Check<CodecTrial> {
       const token = trial.seal(codec, payload);
       expectThat(token !== '', `the token of ${bytesText(payload)} is empty`);
       const odd = others.exec(token)?.[0];
-      expectThat(odd === undefined, `the token of ${bytesText(payload)} holds ${JSON.stringify(odd)}`);
+      expectThat(odd === undefined, `the token of ${bytesText(payload)} contains ${JSON.stringify(odd)}`);
     }
   };
 }

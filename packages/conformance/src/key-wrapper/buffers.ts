@@ -7,7 +7,7 @@ import { bytesOf, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS, 
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
-/** Wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
+/** How long to wait for asynchronous changes to bytes after a call has ended, in milliseconds. */
 const LATER_MS = 100;
 /**
  * Minimum and maximum number of results to keep for each kind of call. Calls are made in pairs. If time allows, more

@@ -19,7 +19,7 @@ import {
 /** Number of repetitions of a refused call, which reveal a cached result. */
 const TIMES = 3;
 
-/** Wait for calls that a key wrapper makes ahead of time, in milliseconds. */
+/** How long to wait for calls that a key wrapper makes ahead of time, in milliseconds. */
 const AHEAD_MS = 100;
 
 /** Number of rotations after which a version has two digits, if time allows that many. */

@@ -9,7 +9,7 @@ import { watchOutput } from '../watch.ts';
 import { isArgumentError, isKeyWrapperError } from './errors.ts';
 import { type KeyWrapperChecks, type KeyWrapperTrial, NOWHERE, OPTIONS } from './trial.ts';
 
-/** Wait for the output of a call, in milliseconds. */
+/** How long to wait for the output of a call, in milliseconds. */
 const LATER_MS = 50;
 
 /** Number of bytes at the end of a wrapped key to search for in errors. These bytes look random. */

@@ -19,7 +19,7 @@ import {
 
 /** Number of consecutive bytes to compare: this many agree by chance in one of 2^128 cases. */
 const TELLING_BYTES = 16;
-/** Minimum of nonzero bytes in the XOR of two data keys, since the XOR of a common header is zero. */
+/** Minimum number of nonzero bytes in the XOR of two data keys, since the XOR of a common header is zero. */
 const LEAST_DIFFERENT = 8;
 
 /**
@@ -57,7 +57,7 @@ const LONGEST_KEY_ID = 2_048;
 const LARGEST_RECORD = 3_500;
 /** Time limit of a call to a service that does not answer, in milliseconds. */
 const UNANSWERED_MS = 1_000;
-/** Wait until an answer has a later date, in milliseconds: dates have a precision of one second. */
+/** How long to wait until an answer has a later date, in milliseconds: dates have a precision of one second. */
 const NEXT_SECOND_MS = 1_100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -270,7 +270,7 @@ function checkKeyId(keyId: unknown, what: string): void {
   expectThat(typeof keyId === 'string', `${what} is ${kindOf(keyId)}, not text`);
   expectThat(keyId !== '', `${what} is empty`);
   expectThat(keyId.length <= LONGEST_KEY_ID, `${what} has ${keyId.length} characters, more than ${LONGEST_KEY_ID}`);
-  expectThat(keyId.isWellFormed(), `${what} has a lone surrogate, which stored text does not preserve`);
+  expectThat(keyId.isWellFormed(), `${what} contains a lone surrogate, which stored text does not preserve`);
 }
 
 function checkDate(date: unknown): void {

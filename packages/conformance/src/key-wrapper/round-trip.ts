@@ -20,8 +20,8 @@ const GENERATES = 8;
 /** More than a pool of generated data keys may hold. */
 const MORE_GENERATES = 24;
 /**
- * Minimum of distinct bytes in a data key. Random keys have about 30, and too few in one of 10^14 cases. Hexadecimal
- * text has at most 16.
+ * Minimum number of distinct bytes in a data key. Random keys have about 30, and too few in one of 10^14 cases.
+ * Hexadecimal text has at most 16.
  */
 const LEAST_DIFFERENT = 17;
 /** Of 256 bits, this many are equal in 14 random data keys once in 10^12 runs. A UUID has six that are constant. */

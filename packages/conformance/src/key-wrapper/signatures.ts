@@ -61,10 +61,10 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
     const signer = signerOf(trial, await trial.create());
     const unreachable = signerOf(trial, await trial.create('createUnreachable'));
     const signature = await signatureOf(trial, signer, ENTRY);
-    expectThat(verdict(unreachable, ENTRY, signature), `${NOWHERE}, a good signature does not verify`);
+    expectThat(verdict(unreachable, ENTRY, signature), `${NOWHERE}, a valid signature does not verify`);
     expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${NOWHERE}, a changed signature verifies`);
     await trial.refusal(() => unreachable.sign(ENTRY), `sign, ${NOWHERE}`);
-    const words = `${NOWHERE}, a good signature does not verify after a call that failed`;
+    const words = `${NOWHERE}, a valid signature does not verify after a call that failed`;
     expectThat(verdict(unreachable, ENTRY, signature), words);
   },
 };

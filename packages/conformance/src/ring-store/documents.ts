@@ -48,7 +48,7 @@ const DOCUMENTS: readonly string[] = [
 ];
 
 const RANDOM_DOCUMENTS = 5;
-/** Wait until short-lived data has expired, in milliseconds. */
+/** How long to wait until short-lived data has expired, in milliseconds. */
 const A_WHILE_MS = 1_200;
 
 const SHARED = 'é€😀'.repeat(20);

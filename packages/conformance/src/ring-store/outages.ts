@@ -17,7 +17,7 @@ const DEADLINES_MS: readonly number[] = [100, 200, 500];
 const SLACK_MS = 10_000;
 /** Number of consecutive failing calls of a store. */
 const FAILURES = 4;
-/** Wait until a retried write has arrived after an outage, in milliseconds. */
+/** How long to wait until a retried write has arrived after an outage, in milliseconds. */
 const SENT_AGAIN_MS = 1_000;
 const LEAST_BRIEF = 16;
 /** The shortest outage after which a store may retry, in milliseconds. */
@@ -204,7 +204,7 @@ async function interrupt(
     const name = `a write ${what}`;
     const hasLost = rival !== undefined && ('value' in rival || !isConflict(rival.error));
     if ('error' in outcome && !(hasLost && isConflict(outcome.error))) trial.expectUnavailable(outcome.error, name);
-    // A rival write that was reported as unavailable may have won all the same.
+    // A rival write that was reported as unavailable may have won anyway.
     if (rival === undefined || !hasLost) expectDoneOrNot(found, before, 'two', outcome, name);
     else if ('value' in rival) {
       expectThat('error' in outcome, `${name} won, and so did another write with the same expectation`);

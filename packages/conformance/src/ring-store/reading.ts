@@ -30,7 +30,7 @@ const LONGEST_DOCUMENT = 65_536;
 const LOOKS = 3;
 /** Time in which a store that reads ahead would do so, in milliseconds. */
 const READING_AHEAD_MS = 50;
-/** Wait until late writes have arrived, in milliseconds. */
+/** How long to wait until late writes have arrived, in milliseconds. */
 const AFTERMATH_MS = 500;
 
 /** The result of one read, and the number of contests won before it started. */

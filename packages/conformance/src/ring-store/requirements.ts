@@ -155,7 +155,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-WATCH-ENDS': must('An ended watcher is no longer called; all others still are.', WATCH),
   'RING-WATCH-RECOVERS': must('A watcher is called again after an outage.', WATCH),
   'RING-WATCH-ENDS-TWICE': must('Ending a watcher twice does not affect other watchers.', WATCH),
-  'RING-WATCH-QUIET': should('A watcher is not called again and again while nothing is written.', WATCH),
+  'RING-WATCH-QUIET': should('A watcher is not called repeatedly while nothing is written.', WATCH),
   'RING-WATCH-ARGUMENT': should('watch without a callback throws or returns a function.', `${KIT}; F17`),
   'RING-WATCH-DECLARED': should('A store does not offer watch if its target sets supports.push to false.', KIT),
   'RING-WRITE-ARGUMENTS': should(
@@ -167,7 +167,7 @@ export const RING_STORE_TABLE: RequirementTable = {
     `${KIT}; F17`,
   ),
   'RING-NO-TIMERS': should(
-    'A closed store leaves no timers, watchers, servers or listeners on the process behind.',
+    'A closed store leaves behind no timers, watchers, servers or listeners on the process.',
     CLOSE,
   ),
   'RING-QUIET': should('No call prints anything: servers on stdio use standard output for their messages.', KIT),

@@ -195,7 +195,7 @@ export class RingStoreTrial extends Trial {
   /** Expects a write to lose with RingConflictError. */
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
     const outcome = await this.promised(() => this.writeSomehow(store, 'never', expected), what);
-    if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
+    if ('value' in outcome) throw new Finding(`${what} succeeded: it resolved to ${kindOf(outcome.value)}`);
     expectThat(
       isConflict(outcome.error),
       `${what} rejected with ${describeThrown(outcome.error)}, not RingConflictError`,
@@ -205,7 +205,7 @@ export class RingStoreTrial extends Trial {
   /** Expects a write to lose with any error. */
   async expectLost(store: RingStore, expected: string | undefined, what: string, document = 'never'): Promise<void> {
     const outcome = await this.promised(() => this.writeSomehow(store, document, expected), what);
-    if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
+    if ('value' in outcome) throw new Finding(`${what} succeeded: it resolved to ${kindOf(outcome.value)}`);
   }
 
   async expectFailure(call: () => unknown, kind: RingStoreErrorKind, what: string): Promise<void> {

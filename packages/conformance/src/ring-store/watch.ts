@@ -221,14 +221,14 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const { push } = trial.supports;
     if (push !== false) throw new NotApplicable('supports.push is not false');
     const store = await trial.open();
-    expectThat(store.watch === undefined, 'supports.push is false, but the store has watch');
+    expectThat(store.watch === undefined, 'supports.push is false, but the store has a method watch');
   },
 };
 
 /** Whether the target declares push; by default, whether the store has `watch`. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   const { push = store.watch !== undefined } = trial.supports;
-  if (push) expectThat(store.watch !== undefined, 'supports.push is true, but the store has no watch');
+  if (push) expectThat(store.watch !== undefined, 'supports.push is true, but the store has no method watch');
   return push;
 }
 

@@ -41,7 +41,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** So much time passes with each look at the clock that no time budget ends early, and each ends at last. */
+/**
+ * How far each reading of the clock advances it: so little that no time budget ends early, but enough that each ends
+ * eventually.
+ */
 const TICK_MS = 0.001;
 
 function countTime(): void {

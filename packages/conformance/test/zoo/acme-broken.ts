@@ -122,7 +122,7 @@ const keeping = <State>(
     const member = (wrapped: WrappedKey, options: Options) => unwrap(state, own, wrapped, options);
     return Object.defineProperty({}, 'unwrap', { value: member, enumerable: true });
   });
-/** owns with another comparison of names than unwrap. */
+/** An owns that compares names differently from unwrap. */
 const owning = (isOwn: (name: string, own: string) => boolean): MakeAcme =>
   withMembers((good) => {
     const [unwrap, owns] = [good.unwrap.bind(good), good.owns.bind(good)];

@@ -257,7 +257,7 @@ function nonceAfter(what: 'unseal' | 'refusal'): (sound: RequestStateCodec) => R
   };
 }
 
-/** Tokens that hold their time; a token is refused by its age in seconds. */
+/** Tokens that contain the time of sealing; a token is accepted or refused by its age in seconds. */
 function timed(sound: RequestStateCodec, accepts: (ageSeconds: number) => boolean): RequestStateCodec {
   return {
     seal(payload) {

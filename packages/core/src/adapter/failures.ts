@@ -58,7 +58,7 @@ export function corrupt(provider: string, operation: KeyWrapperOperation, hint: 
 /** The failure for a ring document over the limit of 262 144 bytes, whether stored or passed to a write. */
 export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
   kind: 'too-large',
-  detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,
+  detail: `the ring document is larger than ${MAX_DOCUMENT_BYTES} bytes`,
 });
 
 /** The error for {@link TOO_LARGE}; `revision` is the revision of the stored content, if the answer named it. */

@@ -59,11 +59,11 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
  */
 export function copyDataKey(provider: string, dataKey: unknown, supports: ContextSupport): Uint8Array {
   if (!types.isUint8Array(dataKey)) {
-    throw new TypeError(`${provider}: a data key is ${lengths(supports)}, got ${show(dataKey)}`);
+    throw new TypeError(`${provider}: a data key must be ${lengths(supports)}, got ${show(dataKey)}`);
   }
   if (!isDataKey(dataKey, supports)) {
     throw new RangeError(
-      `${provider}: a data key is ${lengths(supports)} that are not all equal, got ${show(dataKey)}`,
+      `${provider}: a data key must be ${lengths(supports)} that are not all equal, got ${show(dataKey)}`,
     );
   }
   return new Uint8Array(dataKey);

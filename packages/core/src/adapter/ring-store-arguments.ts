@@ -52,7 +52,7 @@ export function checkWrite(
 export function checkDocument(owner: string, document: unknown): asserts document is string {
   if (typeof document !== 'string') throw wrongType(owner, 'document', 'a string', document);
   if (document === '') throw new TypeError(`${owner}: document must not be empty`);
-  if (!document.isWellFormed()) throw new TypeError(`${owner}: document is a string with a lone surrogate`);
+  if (!document.isWellFormed()) throw new TypeError(`${owner}: document must not contain a lone surrogate`);
 }
 
 /** @throws {RingStoreError} `unavailable` when the signal has aborted. */

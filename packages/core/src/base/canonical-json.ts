@@ -121,7 +121,7 @@ class Printer {
     if (typeof value === 'boolean') return this.#ascii(value ? 'true' : 'false');
     if (typeof value === 'bigint' && this.#o.allowBigInt === true) return this.#ascii(String(value));
     if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
-    if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
+    if (depth >= MAX_DEPTH) throw new RangeError(`the JSON is nested deeper than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) return this.#array(value, depth + 1);
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');

@@ -44,7 +44,9 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
     if (!known.includes(key)) {
       const meant = known.find((name) => isAlike(name, key));
       const hint = meant === undefined ? '' : ` (did you mean ${JSON.stringify(meant)}?)`;
-      throw optionTypeError(`${owner}: unknown option ${JSON.stringify(key)}${hint}; known are ${known.join(', ')}`);
+      throw optionTypeError(
+        `${owner}: unknown option ${JSON.stringify(key)}${hint}; the options are ${known.join(', ')}`,
+      );
     }
   }
 }
@@ -113,7 +115,7 @@ export function label(owner: string, name: string, value: unknown): string {
 export function secretBytes(owner: string, name: string, value: unknown, minBytes: number): Buffer {
   let bytes: Buffer;
   if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} is a string with a lone surrogate`);
+    if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} must not contain a lone surrogate`);
     bytes = unpooled(Buffer.from(value));
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);

@@ -206,7 +206,8 @@ function seal(master: MasterKey, dataKey: Uint8Array, additionalData: Uint8Array
 }
 
 function open(master: MasterKey, wrapped: Uint8Array, additionalData: Uint8Array): Uint8Array {
-  if (wrapped.length !== WRAPPED_BYTES) throw failure('corrupt', 'unwrap', `a wrapped key has ${WRAPPED_BYTES} bytes`);
+  if (wrapped.length !== WRAPPED_BYTES)
+    throw failure('corrupt', 'unwrap', `the wrapped key is not ${WRAPPED_BYTES} bytes long`);
   const nonce = wrapped.subarray(0, NONCE_BYTES);
   const decipher = createDecipheriv('aes-256-gcm', master.key, nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(additionalData);

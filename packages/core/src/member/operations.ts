@@ -87,7 +87,7 @@ export class Operations {
     );
     throw new RingStoreError(
       'unavailable',
-      `key ${one.id} is of a ring that this member has left: it was revoked only here, so restart the other members`,
+      `key ${one.id} belongs to a ring that this member has left: it was revoked only here, so restart the other members`,
     );
   }
 

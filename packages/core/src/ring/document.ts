@@ -83,7 +83,7 @@ const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt'
  * the store.
  */
 export function parseDocument(text: string, expectedRing?: string): RingDocument {
-  if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
+  if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'the document is larger than 256 KiB');
   if (!/^[\x20-\x7e]+$/.test(text)) throw corrupt('not one line of ASCII');
   const { format, ring, claim, keys, ...unknown } = asObject(parsedJson(text), 'document');
   refuseUnknown(unknown);
@@ -92,11 +92,13 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   if (expectedRing !== undefined && ring !== expectedRing) {
     throw corrupt(`the ring has a different name: it is "${ring}", but ringName is "${expectedRing}"`);
   }
-  if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
+  if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim)))
+    throw corrupt('claim is invalid');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
-  if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);
+  if (keys.length > MAX_RING_KEYS)
+    throw new RingStoreError('too-large', `the ring has more than ${MAX_RING_KEYS} keys`);
   const entries = keys.map(parseEntry);
-  if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
+  if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys have the same id');
   const document = { ring, claim, entries };
   // JSON members may come in any order. A repeated name, white space, or another spelling of a number or escape makes the
   // text longer.
@@ -189,10 +191,12 @@ function parseEntry(value: unknown): RingEntry {
     sealsUntil: parseTime(sealsUntil, 'sealsUntil'),
     opensUntil: parseTime(opensUntil, 'opensUntil'),
   };
-  if (!(times.activates < times.sealsUntil && times.sealsUntil < times.opensUntil)) throw corrupt('times out of order');
-  if (times.opensUntil - times.created > MAX_LIFE_MS) throw corrupt('a key that lives too long');
-  if (Math.abs(times.activates - times.created) > MAX_LEAD_MS) throw corrupt('a key active too early or too late');
-  if (!Array.isArray(wraps) || wraps.length === 0 || wraps.length > MAX_WRAPS) throw corrupt('wraps');
+  if (!(times.activates < times.sealsUntil && times.sealsUntil < times.opensUntil))
+    throw corrupt('the times of a key are out of order');
+  if (times.opensUntil - times.created > MAX_LIFE_MS) throw corrupt('the life of a key is too long');
+  if (Math.abs(times.activates - times.created) > MAX_LEAD_MS)
+    throw corrupt('a key becomes active too early or too late');
+  if (!Array.isArray(wraps) || wraps.length === 0 || wraps.length > MAX_WRAPS) throw corrupt('wraps is invalid');
   return {
     id: parseKeyId(id),
     ...times,
@@ -206,21 +210,21 @@ function parseEntry(value: unknown): RingEntry {
 function parseAncestors(value: unknown): Ancestors {
   const { ids, mac, ...unknown } = asObject(value, 'ancestors');
   refuseUnknown(unknown);
-  if (!Array.isArray(ids) || ids.length > MAX_VOUCHERS) throw corrupt('ancestors');
+  if (!Array.isArray(ids) || ids.length > MAX_VOUCHERS) throw corrupt('ancestors.ids is invalid');
   return { ids: ids.map(parseKeyId), mac: parseMac(mac) };
 }
 
 function parseRevocation(value: unknown): Revocation {
   const { at, by, ...unknown } = asObject(value, 'revoked');
   refuseUnknown(unknown);
-  return { at: parseTime(at, 'revoked'), by: parseMacs(by, 'certificates', MAX_CERTIFICATES) };
+  return { at: parseTime(at, 'revoked.at'), by: parseMacs(by, 'certificates', MAX_CERTIFICATES) };
 }
 
 function parseWrap(value: unknown): RingWrap {
   const { provider, keyId, wrapped, signature, mac, ...unknown } = asObject(value, 'wrap');
   refuseUnknown(unknown);
-  if (typeof provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(provider)) throw corrupt('provider');
-  if (typeof keyId !== 'string' || keyId === '' || keyId.length > MAX_KEY_ID_CHARS) throw corrupt('KMS key id');
+  if (typeof provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(provider)) throw corrupt('provider is invalid');
+  if (typeof keyId !== 'string' || keyId === '' || keyId.length > MAX_KEY_ID_CHARS) throw corrupt('keyId is invalid');
   return {
     provider,
     keyId,
@@ -251,28 +255,29 @@ function encodeMacs(macs: Macs): object {
 }
 
 function parseKeyId(value: unknown): string {
-  if (typeof value !== 'string' || decodeBase64url(value)?.length !== KEY_ID_BYTES) throw corrupt('key id');
+  if (typeof value !== 'string' || decodeBase64url(value)?.length !== KEY_ID_BYTES) throw corrupt('key id is invalid');
   return value;
 }
 
 function parseMac(value: unknown): Buffer {
   const mac = parseBytes(value, 'mac');
-  if (mac.length !== MAC_BYTES) throw corrupt('mac');
+  if (mac.length !== MAC_BYTES) throw corrupt('mac is invalid');
   return mac;
 }
 
 function parseTime(value: unknown, what: string): number {
-  if (typeof value !== 'string') throw corrupt(what);
+  if (typeof value !== 'string') throw corrupt(`${what} is invalid`);
   const ms = Date.parse(value);
   // Date.parse accepts the 30th of February as a day in March. A fraction of a second, or a year beyond 9999, makes the
   // text longer.
-  if (Number.isNaN(ms) || formatTime(ms) !== value || value.length !== TIME_CHARS) throw corrupt(what);
+  if (Number.isNaN(ms) || formatTime(ms) !== value || value.length !== TIME_CHARS) throw corrupt(`${what} is invalid`);
   return ms;
 }
 
 function parseBytes(value: unknown, what: string): Buffer {
   const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined;
-  if (bytes === undefined || bytes.length === 0 || bytes.length > MAX_WRAPPED_BYTES) throw corrupt(what);
+  if (bytes === undefined || bytes.length === 0 || bytes.length > MAX_WRAPPED_BYTES)
+    throw corrupt(`${what} is invalid`);
   return bytes;
 }
 

@@ -247,9 +247,12 @@ function translate(error: unknown): never {
   }
   const code = codeOf(error);
   if (code === undefined) throw error;
-  if (code === 'EACCES' || code === 'EPERM') throw new RingStoreError('denied', `the file system refused (${code})`);
+  if (code === 'EACCES' || code === 'EPERM')
+    throw new RingStoreError('denied', `the file system denied access (${code})`);
   if (code === 'ENOTDIR') {
-    throw new RingStoreError('unavailable', 'a directory in the path is a file (ENOTDIR)', { serviceCode: code });
+    throw new RingStoreError('unavailable', 'a part of the path is a file, not a directory (ENOTDIR)', {
+      serviceCode: code,
+    });
   }
   if (code === 'EROFS') throw new RingStoreError('read-only', 'the file system is mounted read-only');
   throw new RingStoreError('unavailable', `the file system failed (${code})`);

@@ -34,7 +34,7 @@ export function staticRing(document: string): RingStore {
     },
 
     async write() {
-      throw new RingStoreError('read-only', 'the document came with the configuration');
+      throw new RingStoreError('read-only', 'the document is part of the configuration and cannot be changed');
     },
   });
 }

@@ -82,7 +82,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test('rejections and synchronous errors are classified, and nothing of them is kept', async () => {
+  test('rejections and synchronous errors are classified, and no part of them is kept', async () => {
     const calls = callsWithin(LONG_MS);
     const thrown = (): never => {
       throw new Refusal('denied');

@@ -63,8 +63,8 @@ describe('a data key to be wrapped', () => {
     expect(copyDataKey(PROVIDER, randomBytes(32), NO_CONTEXT)).toHaveLength(32);
     expect(copyDataKey(PROVIDER, randomBytes(64), NO_CONTEXT)).toHaveLength(64);
     expect(() => copyDataKey(PROVIDER, randomBytes(64), CONTEXT)).toThrow(RangeError);
-    expect(() => copyDataKey(PROVIDER, randomBytes(64), CONTEXT)).toThrow(/a data key is 32 bytes that/);
-    expect(() => copyDataKey(PROVIDER, randomBytes(63), NO_CONTEXT)).toThrow(/a data key is 32 or 64 bytes that/);
+    expect(() => copyDataKey(PROVIDER, randomBytes(64), CONTEXT)).toThrow(/a data key must be 32 bytes that/);
+    expect(() => copyDataKey(PROVIDER, randomBytes(63), NO_CONTEXT)).toThrow(/a data key must be 32 or 64 bytes that/);
   });
 
   test.each([0, 1, 31, 33, 48, 63, 65])('a data key of %i bytes is refused with a RangeError', (length) => {

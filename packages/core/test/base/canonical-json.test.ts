@@ -99,7 +99,7 @@ describe('values', () => {
     expect(() => canonicalJson({ a: value }, { sortKeys: true, allowInfinity: true })).toThrow(TypeError);
   });
 
-  test('an error shows nothing of the value', () => {
+  test('an error shows no part of the value', () => {
     expect(() => canonicalJson([Symbol('canary')])).not.toThrow(/canary/);
     expect(() => canonicalJson([() => 'canary'])).not.toThrow(/canary/);
   });

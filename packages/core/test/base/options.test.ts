@@ -56,7 +56,7 @@ describe('unknown options', () => {
       const options: unknown = JSON.parse(`{${JSON.stringify(key)}:1}`);
       expect(() => refuseUnknownOptions('owner', options, ['a', 'b'])).toThrow(TypeError);
       expect(() => refuseUnknownOptions('owner', options, ['a', 'b'])).toThrow(
-        `owner: unknown option ${JSON.stringify(key)}; known are a, b`,
+        `owner: unknown option ${JSON.stringify(key)}; the options are a, b`,
       );
     },
   );
@@ -226,16 +226,16 @@ describe('a misspelt option', () => {
     ['KEYWrapper', 'keyWrapper'],
   ])('%s is refused with the name that is probably meant: %s', (name, meant) => {
     expect(() => refuseUnknownOptions('owner', { [name]: 1 }, known)).toThrow(
-      `owner: unknown option "${name}" (did you mean "${meant}"?); known are keyWrapper, ring, ringName`,
+      `owner: unknown option "${name}" (did you mean "${meant}"?); the options are keyWrapper, ring, ringName`,
     );
   });
 
   test('an unknown option is refused without a suggestion if no name is similar', () => {
     expect(() => refuseUnknownOptions('owner', { store: 1 }, known)).toThrow(
-      'owner: unknown option "store"; known are keyWrapper, ring, ringName',
+      'owner: unknown option "store"; the options are keyWrapper, ring, ringName',
     );
     expect(() => refuseUnknownOptions('owner', { ab: 1 }, ['abc'])).toThrow(
-      'owner: unknown option "ab"; known are abc',
+      'owner: unknown option "ab"; the options are abc',
     );
   });
 });

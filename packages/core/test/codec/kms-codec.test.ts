@@ -46,7 +46,7 @@ test('a key wrapper that does not close delays the error of a failed start, and 
 });
 
 test('a call that is awaited keeps the process alive until it ends, and close accepts a key wrapper without close', async () => {
-  // The test runner has timers of its own: only those of the call count.
+  // The test runner has its own timers: only those of the call count.
   const started: NodeJS.Timeout[] = [];
   const call = new AsyncLocalStorage<true>();
   const hook = createHook({

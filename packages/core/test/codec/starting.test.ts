@@ -84,7 +84,7 @@ describe('a start on a store that cannot be reached', () => {
     expect(seconds).toBeLessThanOrEqual(120.5);
   });
 
-  test('creates nothing after an outage of over a minute until the ring was absent for createAfter again', async () => {
+  test('creates nothing after an outage of over a minute until the ring has been absent for createAfter again', async () => {
     const policy = { createAfterSeconds: 100 };
     // The store is down after 10 s, for 70 s.
     fleet.clock.schedule(() => (fleet.store.down = true), 10_000);

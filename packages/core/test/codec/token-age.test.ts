@@ -36,7 +36,7 @@ test('the last token that a key seals can be unsealed for tokenLifetimeSeconds p
   const a = await fleet.start();
   const b = await fleet.start({ role: 'reader' });
   const { sealsUntil } = sealingKey(a);
-  // No member can make a successor: the key seals to its end.
+  // No member can make a successor: the key seals until `sealsUntil`.
   fleet.kms.wrapFailing = 'unavailable';
   await until(sealsUntil - 1_000);
   const token = seal(a);
@@ -65,7 +65,7 @@ test('a key seals for at most 32 hours after its publication, and unseals for an
   // 31 h 45 min, to the second.
   expect(Math.abs(sealsUntil - created - (31 * 3_600 + 45 * 60) * 1_000)).toBeLessThanOrEqual(1_000);
   expect(opensUntil - sealsUntil).toBe((3_600 + 10 * 60) * 1_000);
-  // No member can make a successor: the key seals to its end.
+  // No member can make a successor: the key seals until `sealsUntil`.
   fleet.kms.wrapFailing = 'denied';
   await until(sealsUntil - 1_000);
   expect(sealingKey(a).id).toBe(id);

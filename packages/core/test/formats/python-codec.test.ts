@@ -162,7 +162,7 @@ describe('keys', () => {
     expect(() => Reflect.construct(AesGcmRequestStateCodec, [keys])).toThrow(TypeError);
   });
 
-  test('an error names the key by its index and shows nothing of it', () => {
+  test('an error names the key by its index and shows no part of it', () => {
     const short = 'canary-of-31-bytes-xxxxxxxxxxxx';
     expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(
       /keys\[1\].*got 31: pass the output of "openssl rand -base64 32"$/,

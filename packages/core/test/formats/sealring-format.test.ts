@@ -282,7 +282,7 @@ describe('changed tokens', () => {
       const whole = take(referenceSeal(dataKey, ring, randomBytes(length)));
       for (const tagBytes of [4, 8, 12, 15]) {
         const cut = put({ ...whole, tag: whole.tag.subarray(0, tagBytes) });
-        // Cut below the shortest token there is no room for a tag.
+        // A token that is cut below the minimum length has no room for a tag.
         const expected = cut.length < 102 ? 'malformed' : 'authentication failed';
         for (const warm of [false, true]) {
           if (warm) tokens.open(put(whole), now);

@@ -548,7 +548,7 @@ describe('wraps by several wrappers', () => {
     expect(await member([a, named(down, 'd')]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
     const before = services.a.total + services.b.total;
     expect(await member([b]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
-    // The data key is not copied either: a removed key would have none.
+    // The data key is not even copied: that would throw for a removed key.
     held.destroy();
     expect(await member([a, b]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
     expect(services.a.total + services.b.total).toBe(before);

@@ -109,7 +109,7 @@ describe('a ring that is absent (F31)', () => {
     const writer = await start();
     const member = await fleet.start({ random: new Draws(0.5).random });
     await writer.codec.rotate();
-    // A push has shown it the new key, and has not unwrapped it yet.
+    // A push has shown it the new key, which it has not unwrapped yet.
     await fleet.clock.advance(0);
     expect(member.codec.health().keys.map(({ held }) => held)).toEqual([true, false]);
     const before = await fleet.store.document();

@@ -66,7 +66,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     const started = Number(fleet.clock.monotonicNs()) / 1e9;
     await fleet.clock.advance(301);
     const since = (all: readonly number[]) => all.map((at) => at - started);
-    // 240 to 300 s after the start: 17 in a second, if they are even.
+    // 240 to 300 s after the start: 17 per second, if they are evenly spread.
     expect(Math.min(...since(times.reads))).toBeGreaterThanOrEqual(239);
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS);
     expect(busiestSecond(times.reads)).toBeLessThan(60);
@@ -106,7 +106,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     fleet.store.down = false;
     times.clear();
     await fleet.clock.advance(10);
-    // All of them within the first 10 s: 100 in a second, if they are even.
+    // All of them within the first 10 s: 100 per second, if they are evenly spread.
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS);
     expect(busiestSecond(times.reads)).toBeLessThan(200);
   });

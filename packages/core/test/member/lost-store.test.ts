@@ -43,7 +43,7 @@ describe('a running server whose store has lost the ring (F31)', () => {
     // refreshEvery.
     expect(await secondsUntil('degraded', [a])).toBeLessThanOrEqual(300);
     expect(await storedKeys()).toEqual([]);
-    // The wait of up to 5 s that saves the others the same write, and one more turn.
+    // The wait of up to 5 s, which spares the others the same write, and one more turn.
     expect(await secondsUntil('ok', [a])).toBeLessThanOrEqual(11);
     expect(await storedKeys()).toEqual(before);
     expect(a.codec.health().lastError).toBeUndefined();
@@ -77,7 +77,7 @@ describe('a running server whose store has lost the ring (F31)', () => {
     expect(await secondsUntil('degraded', members)).toBeLessThanOrEqual(300);
     await fleet.clock.advance(HOUR - 300);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'degraded', ready: true });
-    // From propagation − S on, others might seal with a key that these have not read; they continue all the same.
+    // From propagation − S on, others might seal with a key that these have not read; they continue anyway.
     await fleet.clock.advance(4 * HOUR);
     for (const { codec } of members) {
       expect(codec.health()).toMatchObject({ status: 'failing', ready: false, canSeal: true, canUnseal: true });

@@ -27,7 +27,7 @@ beforeEach(() => {
   cache = new EnvelopeKeyCache(RING);
 });
 
-/** A key, and its bytes whether it is held in the ring or not. */
+/** A key and its bytes, whether or not the key is held in the ring. */
 type TestKey = RingKey & { readonly dataKey: DataKey; readonly authenticator: RingAuthenticator };
 
 /** A key that has sealed for an hour already, and will for two more. */

@@ -141,7 +141,7 @@ describe('a ring document', () => {
         const parsed = parseDocument(text, RING);
         expect(parsed).toEqual(given);
         for (const [i, each] of parsed.entries.entries()) {
-          // Maps are equal in any order: another order would be a second spelling.
+          // `toEqual` ignores the order of a map, but another order would be a second spelling.
           expect([...each.vouchers.keys()]).toEqual([...(given.entries[i]?.vouchers.keys() ?? [])]);
         }
         expect(encodeDocument(parsed)).toBe(text);
@@ -302,7 +302,7 @@ describe('a document that a member must refuse', () => {
       {},
     ]) {
       const parse = () => parseEdited((each) => void (each['claim'] = claim));
-      expect(parse).toThrow('corrupt: claim');
+      expect(parse).toThrow('corrupt: claim is invalid');
     }
     expect(parseDocument(encodeDocument(documentOf([], CLAIM)), RING)).toEqual(documentOf([], CLAIM));
   });
@@ -338,14 +338,16 @@ describe('a document that a member must refuse', () => {
     'a document with a %s that is not a time in canonical form is refused',
     (name) => {
       for (const time of badTimes) {
-        expect(() => parseEdited((_, key) => void (key[name] = time))).toThrow(`corrupt: ${name}`);
+        expect(() => parseEdited((_, key) => void (key[name] = time))).toThrow(`corrupt: ${name} is invalid`);
       }
     },
   );
 
   test('a document with a revocation whose time is not in canonical form is refused', () => {
     for (const time of badTimes) {
-      expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow('corrupt: revoked');
+      expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow(
+        'corrupt: revoked.at is invalid',
+      );
     }
   });
 
@@ -374,12 +376,16 @@ describe('a document that a member must refuse', () => {
       return parseDocument(textOf(entryOf(idOf(1), { ancestors: { ids, mac: macOf(8) } })), RING);
     };
     expect(descended(8)().entries[0]?.ancestors?.ids).toHaveLength(8);
-    expect(descended(9)).toThrow('corrupt: ancestors');
+    expect(descended(9)).toThrow('corrupt: ancestors.ids is invalid');
     for (const ids of [null, {}, 'x', 5, { length: 1, 0: idOf(1) }]) {
-      expect(() => parseEdited((_, __, ___, ____, it) => void (it['ids'] = ids))).toThrow('corrupt: ancestors');
+      expect(() => parseEdited((_, __, ___, ____, it) => void (it['ids'] = ids))).toThrow(
+        'corrupt: ancestors.ids is invalid',
+      );
     }
     for (const id of [...badIds, 5, null]) {
-      expect(() => parseEdited((_, __, ___, ____, it) => void (it['ids'] = [id]))).toThrow('corrupt: key id');
+      expect(() => parseEdited((_, __, ___, ____, it) => void (it['ids'] = [id]))).toThrow(
+        'corrupt: key id is invalid',
+      );
     }
   });
 
@@ -412,7 +418,7 @@ describe('a document that a member must refuse', () => {
       [3, 2, 1],
       [1, 1, 1],
     ] as const) {
-      expect(order(a, s, o)).toThrow('corrupt: times out of order');
+      expect(order(a, s, o)).toThrow('corrupt: the times of a key are out of order');
     }
     expect(order(1, 2, 3)).not.toThrow();
     expect(order(-3, -2, -1)).not.toThrow();
@@ -422,7 +428,7 @@ describe('a document that a member must refuse', () => {
     const living = (ms: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { sealsUntil: T0 + DAY, opensUntil: T0 + ms })), RING);
     expect(living(5 * 366 * DAY)).not.toThrow();
-    expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: a key that lives too long');
+    expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: the life of a key is too long');
   });
 
   test('a document with a key that becomes active more than 366 days after or before its creation is refused', () => {
@@ -433,26 +439,30 @@ describe('a document that a member must refuse', () => {
       );
     for (const sign of [-1, 1]) {
       expect(leading(sign * 366 * DAY)).not.toThrow();
-      expect(leading(sign * (366 * DAY + 1_000))).toThrow('corrupt: a key active too early or too late');
+      expect(leading(sign * (366 * DAY + 1_000))).toThrow('corrupt: a key becomes active too early or too late');
     }
   });
 
   test('a document in which an id occurs twice is refused (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
-    expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
+    expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys have the same id');
   });
 
   test('a document with an id that is not 12 characters in canonical form is refused (F16)', () => {
     for (const id of [...badIds, 5, null]) {
-      expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id');
+      expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id is invalid');
     }
   });
 
   test('a document with vouchers or certificates under an invalid key id is refused', () => {
     const mac32 = macOf(1).toString('base64url');
     for (const id of badIds) {
-      expect(() => parseEdited((_, key) => void (key['vouchers'] = { [id]: mac32 }))).toThrow('corrupt: key id');
-      expect(() => parseEdited((_, __, ___, it) => void (it['by'] = { [id]: mac32 }))).toThrow('corrupt: key id');
+      expect(() => parseEdited((_, key) => void (key['vouchers'] = { [id]: mac32 }))).toThrow(
+        'corrupt: key id is invalid',
+      );
+      expect(() => parseEdited((_, __, ___, it) => void (it['by'] = { [id]: mac32 }))).toThrow(
+        'corrupt: key id is invalid',
+      );
     }
   });
 
@@ -471,12 +481,12 @@ describe('a document that a member must refuse', () => {
       undefined,
     ]) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = { [idOf(1)]: value ?? null }))).toThrow(
-        'corrupt: mac',
+        'corrupt: mac is invalid',
       );
-      expect(() => parseEdited((_, __, each) => void (each['mac'] = value))).toThrow('corrupt: mac');
+      expect(() => parseEdited((_, __, each) => void (each['mac'] = value))).toThrow('corrupt: mac is invalid');
       const certify = () => parseEdited((_, __, ___, it) => void (it['by'] = { [idOf(1)]: value ?? null }));
-      expect(certify).toThrow('corrupt: mac');
-      expect(() => parseEdited((_, __, ___, ____, it) => void (it['mac'] = value))).toThrow('corrupt: mac');
+      expect(certify).toThrow('corrupt: mac is invalid');
+      expect(() => parseEdited((_, __, ___, ____, it) => void (it['mac'] = value))).toThrow('corrupt: mac is invalid');
     }
   });
 
@@ -542,8 +552,8 @@ describe('a document that a member must refuse', () => {
     const wrapped = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { wraps: Array.from({ length: count }, () => wrapOf()) })), RING);
     expect(wrapped(16)().entries[0]?.wraps).toHaveLength(16);
-    expect(wrapped(17)).toThrow('corrupt: wraps');
-    expect(wrapped(0)).toThrow('corrupt: wraps');
+    expect(wrapped(17)).toThrow('corrupt: wraps is invalid');
+    expect(wrapped(0)).toThrow('corrupt: wraps is invalid');
   });
 
   test('a document with malformed wraps is refused', () => {

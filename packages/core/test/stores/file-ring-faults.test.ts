@@ -391,7 +391,7 @@ describe('a watch on a file ring', () => {
     const end = fileRing(path).watch?.(() => heard++);
     expect(process.getActiveResourcesInfo()).toHaveLength(alive);
     const { watch } = await vi.importActual<typeof import('node:fs')>('node:fs');
-    // Both get the same event one after the other, this one last.
+    // Both get the same event in sequence, this one last.
     const witness = watch(dirname(path), () => others++);
     writeFileSync(`${path}.backup`, 'x');
     await expect.poll(() => others).toBeGreaterThan(0);

@@ -15,7 +15,7 @@ function stopHere(): void {
 const ring = fileRing(path);
 const stored = await ring.read();
 const { signal } = new AbortController();
-// Called under the lock, too, when the document is on the disk beside the file: a read of the clock and the rename
+// Also called under the lock, when the document is on the disk beside the file: a read of the clock and the rename
 // follow.
 Object.defineProperty(signal, 'aborted', {
   get() {
@@ -26,7 +26,7 @@ Object.defineProperty(signal, 'aborted', {
   },
 });
 
-/** The next time that the clock returns was right before this process was stopped. */
+/** Stops this process after its next read of the clock, which returns the time from before the stop. */
 function stopAfterNextLook(): void {
   const { now } = Date;
   Date.now = () => {

@@ -518,7 +518,7 @@ describe.concurrent('several processes on one file ring', () => {
   test('a write that cannot get the lock gives up after 10 s (F29)', async () => {
     const path = await freshPath();
     const left = await leaveContender(path, (parts) => parts);
-    // They hold it one after the other.
+    // They hold it in turn.
     const renewing = setInterval(() => void utimes(left, Date.now() / 1_000, Date.now() / 1_000), 1_000);
     const start = performance.now();
     try {

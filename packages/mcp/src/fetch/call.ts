@@ -69,7 +69,7 @@ export class Call implements BoundaryRequest {
   }
 
   bindPrincipal(): unknown {
-    if (this.#bound === undefined) throw new TypeError('the principal was not determined');
+    if (this.#bound === undefined) throw new TypeError('the principal has not been determined yet');
     if ('error' in this.#bound) throw this.#bound.error;
     return this.#bound.principal;
   }

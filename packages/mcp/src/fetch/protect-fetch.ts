@@ -117,7 +117,7 @@ function principalOption<Rest extends readonly unknown[]>(
 ): NonNullable<ProtectFetchOptions<Rest>['bindPrincipal']> | undefined {
   if (isFunction(bindPrincipal)) return bindPrincipal;
   if (bindPrincipal === undefined && policy.bindPrincipal !== null) {
-    throw option.typeError(`${OWNER}: bindPrincipal is required; set null for states that belong to no user`);
+    throw option.typeError(`${OWNER}: bindPrincipal is required; pass null for states that belong to no user`);
   }
   if ((bindPrincipal ?? null) !== null)
     throw option.wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);

@@ -101,7 +101,7 @@ export function generateEphemeralKey(): Uint8Array {
 export interface McpdRequestStateCodec {
   /**
    * Returns the token for a state.
-   * @throws {TypeError} for a state that is not a string, or that has a lone surrogate.
+   * @throws {TypeError} for a state that is not a string, or that contains a lone surrogate.
    * @throws {RangeError} for an empty state, which mcp.d would send in plaintext: send no `requestState` instead; for a
    *   token of more than 262 144 characters; for a subject whose bind tag could equal the bind tag of another subject.
    * @throws {SealUnavailableError} when no key of the ring may seal now.
@@ -148,7 +148,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
   return Object.freeze({
     encode(state: string, who: McpdRequester): string {
       if (!option.text(OWNER, 'state', state).isWellFormed())
-        throw option.typeError(`${OWNER}: state must not have a lone surrogate`);
+        throw option.typeError(`${OWNER}: state must not contain a lone surrogate`);
       if (state === '') throw option.rangeError(`${OWNER}: state must not be empty; send no requestState instead`);
       const material = materialOf(binding, who);
       if (material === undefined)
@@ -270,7 +270,7 @@ function readKey(name: string, value: unknown): KeyObject {
     throw option.wrongType(OWNER, name, 'a Uint8Array or a string', value);
   }
   if (typeof value === 'string' && !value.isWellFormed()) {
-    throw option.typeError(`${OWNER}: ${name} must not have a lone surrogate`);
+    throw option.typeError(`${OWNER}: ${name} must not contain a lone surrogate`);
   }
   const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : Uint8Array.from(value);
   if (bytes.length < MIN_KEY_BYTES) {

@@ -59,7 +59,7 @@ export function resolveAudience(
   const audience = ofPolicy === undefined ? fallback : ofPolicy;
   if (audience === undefined) {
     throw option.typeError(
-      `${owner}: an audience is required, in the policy or in ${name}; set null for tokens without one`,
+      `${owner}: an audience is required, in the policy or in ${name}; pass null for tokens without one`,
     );
   }
   return audience;

@@ -247,7 +247,7 @@ describe('the answer to another request', () => {
     expect((await exchanged(CALL, new Response(null, { headers: EVENTS_TYPE }))).text).toBe('');
   });
 
-  test('an event that is a text with the word requestState passes, unless it answers a call', async () => {
+  test('a text event with the word requestState passes, unless it answers a call', async () => {
     const events = () => new Response('data: requestState\n\n', { headers: EVENTS_TYPE });
     for (const sent of [PING, { a: 1 }]) expect((await exchanged(sent, events())).text).toBe('data: requestState\n\n');
     expect((await exchanged(CALL, events())).text).toBe(`data: ${replaced()}\n\n`);

@@ -101,7 +101,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     ]);
   });
 
-  test('seals no state for an access token that bindPrincipal rejects, and reveals nothing of the error', async () => {
+  test('seals no state for an access token that bindPrincipal rejects, and reveals no part of the error', async () => {
     const bindPrincipal = async () => await Promise.reject(new Error('the secret of the verifier'));
     await using served = await serveProtected(plainHandler(mode), {}, { bindPrincipal });
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
@@ -260,7 +260,9 @@ describe('a request that tries to bypass the boundary', () => {
   });
 
   const sent = JSON.stringify(forged);
-  /** The bytes of a text; in one of its parts, each of these characters has other bytes. */
+  /**
+   * The bytes of a text in which the listed characters of one part are replaced by other bytes, given in hexadecimal.
+   */
   const spelledIn = (text: string, part: string, spelling: Readonly<Record<string, string>>) => {
     const hexOf = (letter: string): string => spelling[letter] ?? Buffer.from(letter).toString('hex');
     const [before, after] = text.split(part).map((side) => Buffer.from(side));

@@ -135,7 +135,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       if (era.asks) rounds.push({ what: 'handled', subject, state: `asked:${subject}` });
       await expect.poll(() => home.told.slice(before), SOON).toEqual(rounds);
       const wire = guest.wire.slice(from);
-      // All but the last, which is the answer that shows it on purpose.
+      // All messages except the last, the answer that contains the state by design.
       expect(JSON.stringify(wire.slice(0, -1))).not.toContain(`asked:${subject}`);
       const tokens = wire.filter((message) => JSON.stringify(message).includes('"requestState"'));
       expect(tokens).toHaveLength(era.revision === '2026-07-28' ? 2 : 0);

@@ -33,7 +33,7 @@ export interface HttpHost extends AsyncDisposable {
 /** One way to put a server on a socket of the loopback interface, on a free port. */
 export type HttpVariant = (factory: McpServerFactory, options?: HttpOptions) => Promise<HttpHost>;
 
-/** Takes the access token for the name of its user. Sets what a token verifier must set. */
+/** Uses the access token as the name of its user. Sets what a token verifier must set. */
 export const verifier: OAuthTokenVerifier = {
   async verifyAccessToken(token): Promise<AuthInfo> {
     const expiresAt = Math.floor(Date.now() / 1000) + 600;

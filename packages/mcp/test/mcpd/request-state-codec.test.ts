@@ -36,7 +36,7 @@ function loosely(states: object): Loose {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A sub-key, derived a second time from the format's text. */
+/** A sub-key, derived independently from the format's specification. */
 function subKey(info: string): Buffer {
   return Buffer.from(hkdfSync('sha256', KEY, Buffer.alloc(32), `mcp.requestState ${info}`, 32));
 }

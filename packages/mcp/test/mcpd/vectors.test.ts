@@ -16,7 +16,7 @@ function codecOf({ keyHex, mode, bindTo }: Vector, revision: 'current' | '2026-0
   return createMcpdRequestStateCodec({ key, mode, binding: bindTo, revision, ttlSeconds, clock: clockAt(nowMs) });
 }
 
-/** The sub-keys, derived a second time from the format's text. */
+/** The sub-keys, derived independently from the format's specification. */
 function subKey(keyHex: string, info: string): Buffer {
   const secret = Buffer.from(keyHex, 'hex');
   return Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(32), `mcp.requestState ${info} key`, 32));
@@ -74,7 +74,10 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
   });
 });
 
-/** When the token ends: inside a signed one; for an encrypted one, the only instant that yields its bytes. */
+/**
+ * When the token expires: a signed token contains the time; for an encrypted one, it is the only time that yields its
+ * bytes.
+ */
 function expOf(vector: Vector): number {
   if (vector.mode === 'signed') {
     const claims: { exp: number } = JSON.parse(Buffer.from(vector.wire.split('.')[1] ?? '', 'base64url').toString());

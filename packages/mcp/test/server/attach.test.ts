@@ -415,7 +415,7 @@ describe('the check at the transport', () => {
     expect([events, seen]).toEqual([[event, event], []]);
     // A message without a state goes to the handler.
     await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
-    // The SDK refuses null by itself, but not before a fallback.
+    // The SDK itself refuses null, except before a fallback handler.
     expect(await connection.next()).toHaveProperty(isValidated ? 'error' : 'result');
     await connection.send({ id: 11, method, params: { name: 't' } });
     expect(await connection.next()).toHaveProperty('result');

@@ -41,7 +41,7 @@ describe('a guard', () => {
     ) => Promise<unknown>;
   }
 
-  /** A server's guard alone: one request after the other, each with the given context. */
+  /** A server's guard alone: requests in sequence, each with the given context. */
   function guarded(): Guarded {
     const rejected: RejectEvent[] = [];
     const sealed: string[] = [];

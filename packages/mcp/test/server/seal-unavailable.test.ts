@@ -15,7 +15,7 @@ const CALL = { method: 'tools/call', params: { name: 't' } };
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 const SEAL_OUTAGE_SECONDS = 3_600;
 
-/** A codec that cannot seal until it was prepared this many times. */
+/** A codec that cannot seal until it has been prepared this many times. */
 function awaiting(prepares: number, order: unknown[], reason: string = 'ring read too old') {
   let left = prepares;
   return {

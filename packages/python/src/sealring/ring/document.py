@@ -109,7 +109,7 @@ def parse_document(text: str, ring: str) -> RingDocument:
     necessary. No future members are tolerated: a new format would use another place in the
     store."""
     if len(text) > MAX_DOCUMENT_BYTES:
-        raise RingStoreError("too-large", "over 256 KiB")
+        raise RingStoreError("too-large", "the document is larger than 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
         _refuse("not one line of ASCII")
     try:
@@ -124,10 +124,10 @@ def parse_document(text: str, ring: str) -> RingDocument:
     claim = _text(document["claim"], "claim", _CLAIM) if "claim" in document else None
     keys = _items(document["keys"], "keys", 0, MAX_DOCUMENT_BYTES)
     if len(keys) > MAX_RING_KEYS:
-        raise RingStoreError("too-large", f"more than {MAX_RING_KEYS} keys")
+        raise RingStoreError("too-large", f"the ring has more than {MAX_RING_KEYS} keys")
     entries = tuple(map(_entry, keys))
     if len({entry.id for entry in entries}) != len(entries):
-        _refuse("two keys with one id")
+        _refuse("two keys have the same id")
     # JSON members may be in any order. A repeated name, white space or an unusual escape makes the
     # document longer than necessary.
     if len(canonical_json(document, sort_keys=False)) != len(text):
@@ -210,11 +210,11 @@ def _entry(value: object) -> RingEntry:
     times = tuple(_text(key[name], name, _TIME) for name in _TIMES)
     created, activates, seals_until, opens_until = map(_ms, times)
     if not activates < seals_until < opens_until:
-        _refuse("times out of order")
+        _refuse("the times of a key are out of order")
     if opens_until - created > _MAX_LIFE_MS:
-        _refuse("a key that lives too long")
+        _refuse("the life of a key is too long")
     if abs(activates - created) > _MAX_LEAD_MS:
-        _refuse("a key active too early or too late")
+        _refuse("a key becomes active too early or too late")
     return RingEntry(
         _key_id(key["id"]),
         created,
@@ -231,13 +231,13 @@ def _entry(value: object) -> RingEntry:
 
 def _ancestors(value: object) -> Ancestors:
     ancestors = _members(value, "ancestors", ("ids", "mac"))
-    ids = _items(ancestors["ids"], "ancestors", 0, MAX_MACS)
+    ids = _items(ancestors["ids"], "ancestors.ids", 0, MAX_MACS)
     return Ancestors(tuple(map(_key_id, ids)), _mac(ancestors["mac"]))
 
 
 def _revocation(value: object) -> Revocation:
     revoked = _members(value, "revoked", ("at", "by"))
-    at = _text(revoked["at"], "revoked", _TIME)
+    at = _text(revoked["at"], "revoked.at", _TIME)
     _ms(at)
     return Revocation(at, _macs(revoked["by"], "certificates"))
 
@@ -247,7 +247,7 @@ def _wrap(value: object) -> RingWrap:
     key_id = wrap["keyId"]
     units = len(key_id.encode("utf-16-le", "surrogatepass")) // 2 if isinstance(key_id, str) else 0
     if not isinstance(key_id, str) or not 1 <= units <= _MAX_KEY_ID_UNITS:
-        _refuse("KMS key id")
+        _refuse("keyId is invalid")
     return RingWrap(
         _text(wrap["provider"], "provider", _PROVIDER),
         key_id,
@@ -259,7 +259,7 @@ def _wrap(value: object) -> RingWrap:
 
 def _macs(value: object, what: str) -> Macs:
     if not isinstance(value, dict) or len(value) > MAX_MACS:
-        _refuse(what)
+        _refuse(f"{what} is invalid")
     return {_key_id(key_id): _mac(mac) for key_id, mac in value.items()}
 
 
@@ -277,26 +277,26 @@ def _ms(text: str) -> int:
     try:
         parsed = datetime.strptime(f"{2000 + year}{text[4:]}", "%Y-%m-%dT%H:%M:%SZ")
     except ValueError:
-        _refuse("a time that does not exist")
+        _refuse("a time does not exist")
     return (parsed - _EPOCH) // timedelta(milliseconds=1) + (cycle - 5) * _CYCLE_MS
 
 
 def _bytes(value: object, what: str, least: int = 1, most: int = _MAX_WRAPPED_BYTES) -> bytes:
     data = base64url.decode(value) if isinstance(value, str) else None
     if data is None or not least <= len(data) <= most:
-        _refuse(what)
+        _refuse(f"{what} is invalid")
     return data
 
 
 def _text(value: object, what: str, form: re.Pattern[str]) -> str:
     if not isinstance(value, str) or form.fullmatch(value) is None:
-        _refuse(what)
+        _refuse(f"{what} is invalid")
     return value
 
 
 def _items(value: object, what: str, least: int, most: int) -> list[object]:
     if not isinstance(value, list) or not least <= len(value) <= most:
-        _refuse(what)
+        _refuse(f"{what} is invalid")
     return value
 
 

@@ -293,8 +293,8 @@ class RingKeeper:
         revoked = [replace(key, is_revoked=True, held=None) for key in left]
         self.view.install(with_keys(known, revoked))
         detail = (
-            f"key {left[0].id} is of a ring that this member has left: it was revoked only here, "
-            "so restart the other members"
+            f"key {left[0].id} belongs to a ring that this member has left: it was revoked only "
+            "here, so restart the other members"
         )
         raise RingStoreError("unavailable", detail)
 

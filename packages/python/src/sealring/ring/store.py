@@ -81,7 +81,7 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
     """Decodes the bytes that a store has read. Raises RingStoreError if they are empty or not
     UTF-8."""
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise RingStoreError("too-large", "over 256 KiB", revision=revision)
+        raise RingStoreError("too-large", "the document is larger than 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
         if data:
             return data.decode("utf-8")
@@ -97,7 +97,7 @@ def check_write(owner: str, document: object, expected: object) -> None:
     if expected is not None and not isinstance(expected, str):
         raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
     if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
-        raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
+        raise RingStoreError("too-large", "the ring document is larger than 262144 bytes")
     # No service has a revision with a lone surrogate, so the service is not called.
     if expected is not None and any("\ud800" <= character <= "\udfff" for character in expected):
         raise RingConflictError

@@ -79,7 +79,7 @@ class PostgresSingleUse:
         """See SingleUseStore.claim."""
         end = check_claim(_OWNER, id, expires_at)
         if "\0" in id:
-            raise ValueError(f"{_OWNER}: id has a NUL, which PostgreSQL text cannot hold")
+            raise ValueError(f"{_OWNER}: id contains a NUL, which PostgreSQL text cannot store")
         for _ in range(_ATTEMPTS):
             # The caller's clock determines the remaining time, because it also decides whether the
             # token has expired; the clock of the database server may differ.

@@ -194,7 +194,7 @@ def _stored_in(answer: object) -> StoredRing | RingStoreError | None:
         detail = "the document or revision is empty"
         return RingStoreError("corrupt", detail, revision=revision)
     if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
-        return RingStoreError("too-large", "over 256 KiB", revision=revision)
+        return RingStoreError("too-large", "the document is larger than 256 KiB", revision=revision)
     return StoredRing(document, revision)
 
 

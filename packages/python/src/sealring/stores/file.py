@@ -45,7 +45,7 @@ class FileRing:
             raise TypeError(f"{_OWNER}: path must be a str or a path, got {show(path)}")
         name = os.fspath(path)
         if not isinstance(name, str) or name == "" or "\0" in name:
-            raise ValueError(f"{_OWNER}: path must be text, not empty, and have no NUL")
+            raise ValueError(f"{_OWNER}: path must be non-empty text without a NUL")
         self._path = os.path.abspath(name)
         self.location = self._path
 
@@ -173,9 +173,9 @@ def _refusal(error: OSError) -> RingStoreError:
     if code == "EISDIR":
         return RingStoreError("corrupt", "not a regular file")
     if code in ("EACCES", "EPERM"):
-        return RingStoreError("denied", f"the file system refused ({code})")
+        return RingStoreError("denied", f"the file system denied access ({code})")
     if code == "ENOTDIR":
-        detail = "a directory in the path is a file (ENOTDIR)"
+        detail = "a part of the path is a file, not a directory (ENOTDIR)"
         return RingStoreError("unavailable", detail, code=code)
     if code == "EROFS":
         return RingStoreError("read-only", "the file system is mounted read-only")

@@ -24,7 +24,7 @@ _RIGHTS = "Cloud Storage refused the call"
 _CREDENTIALS = "the credentials are missing, wrong or expired"
 _KEPT = "the object is under a retention policy or a hold, and cannot be replaced"
 _COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored compressed")
-_TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
+_TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "the document is larger than 256 KiB")
 _BUSY = "Cloud Storage cannot serve requests at the moment"
 _REQUEST = "Cloud Storage does not accept the request: check the bucket and the object"
 # Reasons of the JSON API ("HTTP status and error codes for JSON"). For any other error, the status

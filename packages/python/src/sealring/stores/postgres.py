@@ -176,7 +176,9 @@ class PostgresRing:
         if not isinstance(revision, str):
             raise RingStoreError("unavailable", _UNKNOWN)
         if is_too_large is not False or not isinstance(document, str):
-            raise RingStoreError("too-large", "over 256 KiB", revision=revision)
+            raise RingStoreError(
+                "too-large", "the document is larger than 256 KiB", revision=revision
+            )
         if document == "":
             raise RingStoreError("corrupt", "the document is empty", revision=revision)
         return StoredRing(document, revision)

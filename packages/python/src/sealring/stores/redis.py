@@ -62,7 +62,7 @@ _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
         "the server is a replica: a failover is under way, or the address is wrong",
     ),
     "foreign": ("corrupt", "the key holds something other than a ring"),
-    "too-large": ("too-large", "over 256 KiB"),
+    "too-large": ("too-large", "the document is larger than 256 KiB"),
 }
 _LOGIN = "the server refused the login: check user and password"
 _DENIED = "the user lacks a permission: check its ACL"

@@ -77,7 +77,7 @@ class LocalKeyWrapper:
         if not self.owns(wrapped):
             raise _corrupt(hint="wrapped by another provider or master key")
         if len(wrapped.wrapped) != _WRAPPED_BYTES:
-            raise _corrupt(hint=f"a wrapped key has {_WRAPPED_BYTES} bytes")
+            raise _corrupt(hint=f"the wrapped key is not {_WRAPPED_BYTES} bytes long")
         nonce, sealed = wrapped.wrapped[:NONCE_BYTES], wrapped.wrapped[NONCE_BYTES:]
         aad = _authenticated(wrapped.key_id, context)
         data_key = decrypt(self._keys[wrapped.key_id], nonce, sealed, aad)
