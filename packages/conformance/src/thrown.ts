@@ -24,6 +24,14 @@ export class ProgramError extends Error {
  * Describes an error by its class, its `kind`, and the line of the author's code that threw it. Omits its
  * text, which may contain a secret.
  */
+/** @sealring/core marks its errors with their code, so that `instanceof` works across copies of the package. */
+const BRAND = Symbol.for('@sealring/core/error');
+
+/** Whether an error is an instance of the class of @sealring/core with this code, even of another copy. */
+export function isInstance(error: Error, code: string): boolean {
+  return Reflect.get(error, BRAND) === code;
+}
+
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
   if (error instanceof ProgramError) return error.name;

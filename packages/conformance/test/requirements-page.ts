@@ -34,6 +34,7 @@ export function requirementsPage(suite: SuiteName, requirements: readonly Requir
     });
     return [`## \`${id}\``, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
   });
+  const options = `Unless a requirement needs other options, half of all calls, at random, pass a \`signal\` and \`onServiceDate\`, as a ring codec does.`;
   const note = `<!-- \`vitest run --project conformance ${suite} -u\` writes the sentences; the lists are written by hand. -->`;
-  return `${[`# How ${suite.replace('-', ' ')}s are checked`, note, ...sections].join('\n\n')}\n`;
+  return `${[`# How ${suite.replace('-', ' ')}s are checked`, note, options, ...sections].join('\n\n')}\n`;
 }

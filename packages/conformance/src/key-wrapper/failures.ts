@@ -4,7 +4,7 @@ import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
 import { contentsOf, printed, reachableFrom, shows } from '../secrets.ts';
-import { describeThrown, difference, kindOf } from '../thrown.ts';
+import { describeThrown, difference, isInstance, kindOf } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
 import { isArgumentError, isKeyWrapperError } from './errors.ts';
 import { type KeyWrapperChecks, type KeyWrapperTrial, NOWHERE, OPTIONS } from './trial.ts';
@@ -43,6 +43,10 @@ const FACTS: Readonly<Record<string, readonly [isRight: (value: unknown) => bool
 export const FAILURE_CHECKS: KeyWrapperChecks = {
   'WRAP-ERROR-CLASS': ofFailures(({ error, what }) => {
     expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
+  }),
+  'WRAP-ERROR-INSTANCE': ofFailures(({ error, what }) => {
+    const isOther = isKeyWrapperError(error) && !isInstance(error, 'ERR_KEY_WRAPPER');
+    expectThat(!isOther, `${what}: the error is named KeyWrapperError, but is not an instance of that class`);
   }),
   'WRAP-ERROR-SUMMARY': ofFailures(({ error, keyWrapper, operation, what }) => {
     if (!isKeyWrapperError(error)) return;

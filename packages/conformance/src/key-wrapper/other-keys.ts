@@ -22,6 +22,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
         await trial.expectCorrupt(ours, relabelled, 'another KMS key’s ciphertext under this key’s keyId');
       }
     }
+    await atOnce(trial, keyWrapper, other);
   },
   'WRAP-OTHER-KEY-NAMED': async (trial) => {
     const other = await trial.create('createOtherKey');
@@ -94,6 +95,18 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     if (trial.target.createUnreachable !== undefined) await expectOneAnswer(trial, unasked, one);
   },
 };
+
+/** Number of concurrent calls of each of two instances. */
+const AT_ONCE = 4;
+
+/** Instances for two KMS keys must not share a selected key or a connection that belongs to one of them. */
+async function atOnce(trial: KeyWrapperTrial, ...both: readonly [KeyWrapper, KeyWrapper]): Promise<void> {
+  const pairs = Array.from({ length: AT_ONCE }, () => both).flat();
+  const makes = await trial.all(pairs.map(async (maker) => ({ maker, made: await trial.makeEach(maker) })));
+  const all = makes.flatMap(({ maker, made }) => made.map((one) => ({ maker, ...one })));
+  const what = 'a wrapped key made while another instance called another KMS key';
+  await trial.all(all.map(({ maker, ...made }) => trial.expectOpens(maker, made, what)));
+}
 
 /** Names that an adapter may fail to parse. */
 const ODD_NAMES = ['', '/', ':', '%', '%zz', '\0', 'https://', '🔑', 'x'.repeat(2_000)];

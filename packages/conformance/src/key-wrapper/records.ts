@@ -15,6 +15,7 @@ import {
   type Made,
   NOWHERE,
   OPTIONS,
+  wrappedKeyOf,
 } from './trial.ts';
 
 /** Number of consecutive bytes to compare: this many agree by chance in one of 2^128 cases. */
@@ -61,6 +62,9 @@ const UNANSWERED_MS = 1_000;
 const NEXT_SECOND_MS = 1_100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
+/** Length of a value that makes a wrapped key too long if it contains its context. */
+const LONG_VALUE = 2_000;
+
 export const RECORD_CHECKS: KeyWrapperChecks = {
   'WRAP-FACTS': async (trial) => {
     const keyWrapper = await trial.create();
@@ -82,16 +86,15 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       const isOwn = provider === keyWrapper.provider;
       expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
       checkKeyId(keyId, `the keyId from ${by}`);
-      const { length } = wrapped.wrapped;
-      expectThat(length > 0, `${by} returned an empty wrapped key`);
-      expectThat(
-        length <= MOST_STORED,
-        `${by} returned ${length} bytes, more than the ${MOST_STORED} that a ring stores`,
-      );
+      expectLength(wrapped, by);
       const isProof = types.isUint8Array(signature) && signature.length > 0 && signature.length <= MOST_STORED;
       const words = `${by} returned ${kindOf(signature)} as a signature, not 1 to ${MOST_STORED} bytes`;
       expectThat(isProof || signature === undefined, words);
     }
+    // A service may refuse a long context.
+    const context = { ...CONTEXT, long: 'x'.repeat(LONG_VALUE) };
+    const long = await trial.settle(() => keyWrapper.wrap(trial.dataKey(keyWrapper), { context }), 'wrap');
+    if ('value' in long) expectLength(wrappedKeyOf(long.value, 'wrap'), 'wrap under a long context');
   },
   'WRAP-RECORD-SIZE': async (trial) => {
     for (const { by, wrapped } of await trial.makeEach(await trial.create())) {
@@ -297,4 +300,9 @@ function fromText(stored: string): WrappedKey {
     wrapped: Buffer.from(wrapped, 'base64url'),
     ...(signature !== undefined && { signature: Buffer.from(signature, 'base64url') }),
   };
+}
+
+function expectLength({ wrapped: { length } }: WrappedKey, by: string): void {
+  expectThat(length > 0, `${by} returned an empty wrapped key`);
+  expectThat(length <= MOST_STORED, `${by} returned ${length} bytes, more than the ${MOST_STORED} that a ring stores`);
 }

@@ -84,6 +84,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-ABORT-ALONE': must('Aborting one call does not end any other.', 5),
   'WRAP-ABORTED': must('A call whose signal has already aborted fails as unavailable.', 5),
   'WRAP-ERROR-CLASS': must('Every failure is a KeyWrapperError of a known kind.', 4),
+  'WRAP-ERROR-INSTANCE': should('Every failure is an instance of KeyWrapperError, not only an error of that name.', 4),
   'WRAP-ERROR-SUMMARY': must(
     'A failure names its provider and its operation, and the rest of its summary has the right types.',
     'errors',

@@ -35,6 +35,8 @@ const KEPT = 12;
 const MAKING_MS = 1_500;
 /** Maximum number of further wraps, and of unwraps by a quick wrapper: more than a one-byte counter can count. */
 const MANY_LOCAL = 300;
+/** Time for data keys with random edges, in milliseconds. */
+const EDGES_MS = 400;
 /** Longest call of a quick service, in milliseconds. */
 const QUICK_MS = 5;
 
@@ -60,6 +62,18 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
       const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
     });
+    for (const _ of trial.inTime(Array.from({ length: MANY_LOCAL }), 0, EDGES_MS)) {
+      const dataKey = trial.dataKey(keyWrapper);
+      const [head, tail] = [edge(trial), edge(trial)];
+      dataKey.set(head);
+      dataKey.set(tail, dataKey.length - tail.length);
+      const what = `that begins with ${hexOf(head)} and ends with ${hexOf(tail)}, in hexadecimal`;
+      await trial.expectOpens(
+        keyWrapper,
+        { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) },
+        `a data key ${what}`,
+      );
+    }
   },
   'WRAP-LENGTH-64': (trial) => goesRound(trial, 64),
   'WRAP-LENGTH-32': (trial) => goesRound(trial, 32),
@@ -221,6 +235,16 @@ async function goesRound(trial: KeyWrapperTrial, length: number): Promise<void> 
 }
 
 /** Data keys that break adapters which treat bytes as text or numbers. */
+/** Bytes that numbers, text, encodings and padding treat differently. */
+const EDGES: readonly number[] = [0, 1, 9, 10, 13, 32, 34, 37, 43, 47, 61, 92, 127, 128, 254, 255];
+
+/** Up to three such bytes. */
+function edge({ random }: KeyWrapperTrial): Uint8Array {
+  return Uint8Array.from({ length: random.below(4) }, () => random.pick(EDGES));
+}
+
+const hexOf = (bytes: Uint8Array): string => (bytes.length === 0 ? 'any byte' : Buffer.from(bytes).toString('hex'));
+
 function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (readonly [Uint8Array, string])[] {
   const { length } = trial.dataKey(keyWrapper);
   const withEnds = (byte: number): Uint8Array => trial.random.bytes(length).fill(byte, 0, 2).fill(byte, -2);
@@ -235,6 +259,12 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     const bytes = trial.random.bytes(length).fill(0x41, 0, 32);
     bytes[at] = 0x42;
     return bytes;
+  });
+  // A sign byte of a number, and the bytes that need one.
+  const signed = ['0080', '00ff', '007f', '0000ff', '80', 'ff7f'].map((head) => {
+    const bytes = trial.random.bytes(length);
+    bytes.set(Buffer.from(head, 'hex'));
+    return [bytes, `that begins with ${head} in hexadecimal`] as const;
   });
   const padded = [1, 2, 8, 16].map((count) => trial.random.bytes(length).fill(count, -count));
   const counted = Array.from({ length: Math.ceil(256 / length) }, (_, i) =>
@@ -252,6 +282,7 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     [half, 'that begins with 16 zeros'],
     [half.toReversed(), 'that ends with 16 zeros'],
     ...alike.map((bytes) => [bytes, 'that begins with 32 bytes of which all but one are equal'] as const),
+    ...signed,
     ...padded.map((bytes) => [bytes, `that ends like ${bytes.at(-1)} bytes of padding`] as const),
     ...counted.map((bytes) => [bytes, `of the bytes from ${bytes[0]} on`] as const),
   ];

@@ -11,6 +11,11 @@ const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4
 /** Maximum number of bytes of a signature in which a bit is flipped. It is high, since verify is local. */
 const FLIPS = 600;
 
+/** Maximum number of further signatures, those made at the same time, and the time for them in milliseconds. */
+const MANY = 640;
+const AT_ONCE = 8;
+const SIGNING_MS = 1_000;
+
 /** Maximum length of a wrapped key or signature in a ring document, in bytes. */
 export const MOST_STORED = 2_048;
 
@@ -32,6 +37,16 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
       const what = `its signature of ${entry.length} bytes`;
       expectThat(verdict(signer, entry, signature), `it does not verify ${what}`);
       expectThat(verdict(peer, entry, signature), `another instance does not verify ${what}`);
+    }
+    // Of two numbers of 32 bytes, one begins with a zero in every 128th signature.
+    for (const _ of trial.inTime(Array.from({ length: MANY / AT_ONCE }), 0, SIGNING_MS)) {
+      const more = Array.from({ length: AT_ONCE }, () => trial.random.bytes(ENTRY.length));
+      await trial.all(
+        more.map(async (entry) => {
+          const signature = await signatureOf(trial, signer, entry);
+          expectThat(verdict(peer, entry, signature), 'one of many signatures does not verify');
+        }),
+      );
     }
   },
   'WRAP-SIGN-BINDS': async (trial) => {

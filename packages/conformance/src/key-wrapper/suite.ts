@@ -27,6 +27,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'WRAP-CALLERS-BYTES-AT-ONCE': 'the program creates the buffers',
   'WRAP-SIGNAL-AFTER': 'an abort is forwarded only while its call is in progress',
   'WRAP-CALLERS-RECORD': 'the kit receives only a copy of the record',
+  'WRAP-ERROR-INSTANCE': 'the kit’s side of the pipe creates the errors',
   'WRAP-ERROR-CAUSE': 'the kit receives only the kind and the text of an error',
   'WRAP-OUTPUT-SECRET': 'the output of the program is not read',
   'WRAP-INSPECT-SECRET': 'the key wrapper is in another process',

@@ -23,17 +23,28 @@ const REASONS: readonly unknown[] = [
   null,
 ];
 
+/** Reasons of the store's own classes: a store must tell its own errors from those of the caller. */
+async function ownReasons(trial: RingStoreTrial): Promise<readonly unknown[]> {
+  const store = await trial.open();
+  await trial.write(store, 'one', undefined);
+  const tooLong = 'x'.repeat(trial.supports.maxDocumentBytes + 1);
+  const failing = [() => store.write('two', { expected: undefined }), () => store.write(tooLong, { expected: 'x' })];
+  const outcomes = await trial.all(failing.map((call) => trial.promised(call, 'a write')));
+  return outcomes.flatMap((one) => ('error' in one ? [one.error] : []));
+}
+
 export const ABORT_CHECKS: RingStoreChecks = {
   'RING-ABORTED': async (trial) => {
     const stores = await trial.openPair();
     const [store] = stores;
+    const own = await ownReasons(trial);
     let current: StoredRing | undefined;
     for (const document of [undefined, 'one']) {
       if (document !== undefined) {
         current = { document, revision: await trial.write(store, document, undefined) };
         await trial.expectFound(store, current, 'a read');
       }
-      for (const reason of REASONS) {
+      for (const reason of [...REASONS, ...own]) {
         const signal = AbortSignal.abort(reason);
         const where = current === undefined ? 'an absent ring' : 'a ring';
         await trial.expectFailure(() => store.read({ signal }), 'unavailable', `an aborted read of ${where}`);

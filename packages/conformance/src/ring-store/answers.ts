@@ -2,10 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { contentsOf, type Readable, shows } from '../secrets.ts';
-import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import { describeThrown, isInstance, isObject, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { callsOf, outOfReach } from './reach.ts';
-import { expectOneOf } from './stored-ring.ts';
+import { expectOneOf, isConflict, isFailure } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
@@ -84,6 +84,16 @@ export const ANSWER_CHECKS: RingStoreChecks = {
   'RING-ERROR-TEXT': async (trial) => {
     const canary = canaryOf(trial);
     for (const [what, error] of await errorsAbout(trial, canary)) expectDiscreet(error, canary, what);
+  },
+  'RING-ERROR-INSTANCE': async (trial) => {
+    for (const [what, error] of await errorsAbout(trial, canaryOf(trial))) {
+      const code = isConflict(error) ? 'ERR_RING_CONFLICT' : isFailure(error) ? 'ERR_RING_STORE' : undefined;
+      const isOther = code !== undefined && !isInstance(error as Error, code);
+      expectThat(
+        !isOther,
+        `the error of ${what} is named ${(error as Error).name}, but is not an instance of that class`,
+      );
+    }
   },
   'RING-WRITE-ARGUMENTS': async (trial) => {
     for (const isThere of [false, true]) {
@@ -289,11 +299,16 @@ async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]):
     live.push(dates);
     return [...dates];
   };
+  const { signal } = new AbortController();
   const look = async (before: readonly (readonly unknown[])[] = []): Promise<readonly (readonly unknown[])[]> => {
     const seen: (readonly unknown[])[] = [];
     for (const [what, stores] of Object.entries(rings)) {
       const reads = [...stores, ...stores].map((store, i) =>
-        noting(what, (onServiceDate) => trial.read(store, what, { onServiceDate }), before[seen.length + i]),
+        noting(
+          what,
+          (onServiceDate) => trial.read(store, what, { onServiceDate, ...(i % 2 === 1 && { signal }) }),
+          before[seen.length + i],
+        ),
       );
       seen.push(...(await trial.all(reads)));
     }

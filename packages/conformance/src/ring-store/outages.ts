@@ -55,11 +55,12 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     const [store, unused, creator, loser] = await trial.openMany(4);
     // While the backend is unreachable, the store must return neither of these two documents.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
-    const [absent, first] = await trial.openPair();
+    const [absent, first, known] = await trial.openMany();
     // The store must not answer a read with data from a write conflict.
     await trial.expectConflict(loser, undefined, 'a write that would create the ring');
     // This read fills any cache, which the store must not use for answers while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
+    await trial.expectAbsent(known, 'a read of an absent ring before the outage');
     await trial.breakConnection();
     let dates = 0;
     const onServiceDate = (): void => void dates++;
@@ -69,6 +70,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       ['a first read', (signal) => unused.read({ signal })],
       ['a read after a write conflict', (signal) => loser.read({ signal })],
       ['a read of an absent ring', (signal) => absent.read({ signal })],
+      ['a second read of an absent ring', (signal) => known.read({ signal })],
       ['a write', (signal) => store.write('two', { expected: revision, signal, onServiceDate })],
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
       ['a write that would create an existing ring', (signal) => creator.write('two', { expected: undefined, signal })],

@@ -30,6 +30,10 @@ export const RING_STORE_TABLE: RequirementTable = {
   ),
   'RING-OWN-RESULT': should('Changing a result does not affect the store, and no call modifies its options.', KIT),
   'RING-ERROR-SECRET': must('The text of an error contains no document and no credential.', ERRORS),
+  'RING-ERROR-INSTANCE': should(
+    'Every failure is an instance of RingStoreError or RingConflictError, not only an error of that name.',
+    ERRORS,
+  ),
   'RING-ERROR-TEXT': should('An error contains no document, no credential and no vendor error.', `${ERRORS}; F33`),
   'RING-ABSENT': must('read resolves to undefined for a ring that was never created, on every connection.', ABSENT),
   'RING-ROUNDTRIP': must('A read returns the written document, character for character, on every connection.', DURABLE),

@@ -28,6 +28,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'RING-CLOSED-UNAVAILABLE': 'the protocol cannot call a closed store',
   'RING-OWN-RESULT': 'the kit receives only a copy of the result',
   'RING-SIGNAL-LEFT': 'the signal stays on the kit’s side of the pipe',
+  'RING-ERROR-INSTANCE': 'the kit’s side of the pipe creates the errors',
   'RING-WATCH-ARGUMENT': 'the protocol can carry only arguments of the right types',
   'RING-WRITE-ARGUMENTS': 'the protocol can carry only arguments of the right types',
   'RING-READ-ARGUMENTS': 'the protocol can carry only arguments of the right types',

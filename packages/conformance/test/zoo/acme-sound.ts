@@ -47,6 +47,7 @@ class ForeignError extends Error {
   constructor(kind: string, summary: object) {
     super(kind);
     this.kind = kind;
+    Object.defineProperty(this, Symbol.for('@sealring/core/error'), { value: 'ERR_KEY_WRAPPER' });
     this.summary = summary;
   }
 }

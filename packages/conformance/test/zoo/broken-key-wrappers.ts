@@ -111,6 +111,9 @@ function signer(
   );
 }
 
+/** The key that an instance selected last. */
+const session: { version?: ZooKeyVersion } = {};
+
 /** KMS keys whose shared connections were closed. */
 const closedPools = new WeakSet<object>();
 
@@ -293,6 +296,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     }),
     and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED', 'WRAP-ARGUMENT-CONTEXT'),
+  ),
+  giving('takes a leading zero for the sign byte of a number', (plaintext) =>
+    plaintext[0] === 0 && (plaintext[1] ?? 0) >= 0x80 ? plaintext.subarray(1) : plaintext,
   ),
   giving('strips trailing zeros', (plaintext) => {
     const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
@@ -630,6 +636,15 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   generating('generates the same data keys in every process', (ordinal) =>
     Uint8Array.from(createHash('sha256').update(`zoo ${ordinal}`).digest()),
   ),
+  broken('carries the context in the wrapped key', 'WRAP-RECORD', {
+    seal: (version, plaintext, bound) =>
+      Buffer.concat([Buffer.from(`${bound.toString('hex')}.`), SOUND.seal(version, plaintext, bound)]),
+    open(version, bytes, bound) {
+      const head = Buffer.from(`${bound.toString('hex')}.`);
+      if (!head.equals(bytes.subarray(0, head.length))) throw new Error('another context');
+      return SOUND.open(version, Buffer.from(bytes.subarray(head.length)), bound);
+    },
+  }),
   broken('uses a keyId that is too long for a ring', 'WRAP-RECORD', {
     nameVersion: ({ id }) => `${id}?${'x'.repeat(2_048)}`,
     versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => keyId.startsWith(`${id}?`)),
@@ -700,13 +715,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-ROTATED-OPENS', 'WRAP-ROTATED-NAMES', 'WRAP-STORED', 'WRAP-CLOSE-ALONE', 'WRAP-ABORT-ALONE'),
   ),
-  broken('refuses unknown options', 'WRAP-OPTIONS', {
-    checkOptions(options) {
-      SOUND.checkOptions(options);
-      const unknown = Object.keys(options).find((name) => name !== 'context' && name !== 'signal');
-      if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}`);
+  broken(
+    'refuses unknown options',
+    'WRAP-OPTIONS',
+    {
+      checkOptions(options) {
+        SOUND.checkOptions(options);
+        const unknown = Object.keys(options).find((name) => name !== 'context' && name !== 'signal');
+        if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}`);
+      },
     },
-  }),
+    NEARLY_ALL,
+  ),
   telling('reports the service’s date as text', () => new Date().toUTCString()),
   telling('reports seconds as milliseconds', () => new Date(Date.now() / 1_000)),
   telling('reports an invalid date', () => new Date('Sat, 21 Nov')),
@@ -925,6 +945,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       'WRAP-OTHER-KEY-NAMED',
     ),
   ),
+  broken('selects its KMS key in a session that all instances share', 'WRAP-OTHER-KEY', {
+    ask(...given) {
+      const [world, operation] = given;
+      if (operation !== 'unwrap') session.version = world.key.current;
+      return SOUND.ask(...given);
+    },
+    seal: (version, plaintext, bound) => SOUND.seal(session.version ?? version, plaintext, bound),
+  }),
   made(
     'uses the KMS key named in the ciphertext',
     'WRAP-OTHER-KEY',
@@ -1036,6 +1064,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     hanging(
       'WRAP-OWNS',
       'WRAP-REJECTS',
+      'WRAP-ERROR-INSTANCE',
       'WRAP-ERROR-CLASS',
       'WRAP-ERROR-SUMMARY',
       'WRAP-ERROR-SECRET',
@@ -1129,6 +1158,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       }
     },
   }),
+  broken('imitates the class of an error', 'WRAP-ERROR-INSTANCE', {
+    fail(kind, operation) {
+      const { name, message, summary } = new ZooKeyWrapperError(kind, operation);
+      return Object.assign(new Error(message), { name, kind, summary });
+    },
+  }),
   failing('attaches the vendor’s error', 'WRAP-ERROR-CAUSE', (error) => {
     error.cause = new Error('the vendor’s');
   }),
@@ -1198,6 +1233,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   })),
   broken('needs signatures but has none', 'WRAP-SIGN', PUBLIC_KEY, and('WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL')),
+  signer('omits a leading zero from its signature', 'WRAP-SIGN', (sound) => ({
+    async sign(...given: Parameters<typeof sound.sign>) {
+      const signature = await sound.sign(...given);
+      return (signature[0] ?? 0) < 2 ? signature.slice(1) : signature;
+    },
+  })),
   signer(
     'signs with a key of this process',
     'WRAP-SIGN',
@@ -1456,16 +1497,21 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  around('counts wraps in one byte', 'WRAP-TWICE', (sound) => {
-    let wraps = 0;
-    return {
-      async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        const wrapped = await sound.wrap(dataKey, options);
-        Buffer.alloc(1).writeUInt8(wraps++);
-        return wrapped;
-      },
-    };
-  }),
+  around(
+    'counts wraps in one byte',
+    'WRAP-TWICE',
+    (sound) => {
+      let wraps = 0;
+      return {
+        async wrap(dataKey: Uint8Array, options: WrapOptions) {
+          const wrapped = await sound.wrap(dataKey, options);
+          Buffer.alloc(1).writeUInt8(wraps++);
+          return wrapped;
+        },
+      };
+    },
+    and('WRAP-ROUNDTRIP'),
+  ),
   around('gives the wrapped key as the id of its request', 'WRAP-ERROR-CAUSE', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       try {

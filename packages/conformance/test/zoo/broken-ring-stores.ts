@@ -788,6 +788,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       throw new Error('conflict');
     },
   }),
+  broken('imitates the class of a conflict', 'RING-ERROR-INSTANCE', {
+    conflict() {
+      throw Object.assign(new Error('another writer was first'), { name: 'RingConflictError' });
+    },
+  }),
   broken('reports a conflict as unavailable', 'RING-CONFLICT-ERROR', {
     conflict() {
       throw new RingStoreError('unavailable', 'conflict');
@@ -891,6 +896,32 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         losers.set(backend, { document, left: 2 });
         throw error;
       }),
+  })),
+  wrapped('answers from its last read of an absent ring in an outage', 'RING-UNREACHABLE', (sound) => {
+    let isAbsent = false;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        try {
+          const found = await sound.read(options);
+          isAbsent = found === undefined;
+          return found;
+        } catch (error) {
+          if (isAbsent && options?.signal?.aborted !== true) return undefined;
+          throw error;
+        }
+      },
+    };
+  }),
+  wrapped('passes on an error of the caller that looks like its own', 'RING-ABORTED', (sound) => ({
+    async read(options?: RingStoreCallOptions) {
+      const reason: unknown = options?.signal?.reason;
+      if (reason instanceof Error && reason.name.startsWith('Ring')) throw reason;
+      return sound.read(options);
+    },
+  })),
+  wrapped('reports no date to a caller with a signal', 'RING-SERVICE-DATE', (sound) => ({
+    read: ({ signal, onServiceDate }: RingStoreCallOptions = {}) =>
+      sound.read({ ...(signal && { signal }), ...(signal === undefined && onServiceDate && { onServiceDate }) }),
   })),
   wrapped('shows its own write before that has won', 'RING-LOSER-NEVER-APPEARS', (sound) => {
     let pending: string | undefined;

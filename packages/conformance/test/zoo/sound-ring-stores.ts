@@ -174,7 +174,11 @@ export function log(): SoundRingStore {
   const watchers = new Set<() => void>();
   const latest = (name: string): number => entries.findLastIndex((entry) => entry.name === name);
   const failure = (name: string, kind?: string): Error =>
-    Object.assign(new Error(name), { name, ...(kind && { kind }) });
+    Object.assign(new Error(name), {
+      name,
+      ...(kind && { kind }),
+      [Symbol.for('@sealring/core/error')]: kind === undefined ? 'ERR_RING_CONFLICT' : 'ERR_RING_STORE',
+    });
   const unlessAborted = (signal: AbortSignal | undefined): void => {
     if (signal?.aborted === true) throw failure('RingStoreError', 'unavailable');
   };

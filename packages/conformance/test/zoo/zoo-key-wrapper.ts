@@ -30,6 +30,7 @@ export class ZooKeyWrapperError extends Error {
   constructor(kind: KeyWrapperErrorKind, operation: Operation) {
     super(`${PROVIDER} ${operation}: ${kind}`);
     this.kind = kind;
+    Object.defineProperty(this, Symbol.for('@sealring/core/error'), { value: 'ERR_KEY_WRAPPER' });
     this.summary = { provider: PROVIDER, operation };
   }
 }
