@@ -23,7 +23,7 @@ const REASONS: readonly unknown[] = [
   null,
 ];
 
-/** Reasons of the store's own classes: a store must tell its own errors from those of the caller. */
+/** Reasons of the store's own classes: a store must distinguish its own errors from those of the caller. */
 async function ownReasons(trial: RingStoreTrial): Promise<readonly unknown[]> {
   const store = await trial.open();
   await trial.write(store, 'one', undefined);
