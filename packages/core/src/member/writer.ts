@@ -19,7 +19,7 @@ import {
   withKeys,
   withRevoked,
 } from '../ring/snapshot.ts';
-import { documentOf, lacks } from '../ring/written-document.ts';
+import { documentOf, lacks, writtenKeys } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
@@ -171,25 +171,26 @@ export class RingWriter {
 
   /** The number of keys that count towards the limits of the ring. */
   get keyCount(): number {
-    return this.#keysOf(this.#o.view.snapshot.keys).filter((key) => !isTombstone(key)).length;
+    return this.#keysOf(this.#o.view.snapshot).filter((key) => !isTombstone(key)).length;
   }
 
-  #keysOf(keys: readonly RingKey[]): readonly RingKey[] {
-    const now = this.#o.view.now();
-    return keys.filter((key) => !key.isLeft && !this.#o.view.isRemovable(key, now));
+  #keysOf(known: RingSnapshot): readonly RingKey[] {
+    const { ring, view } = this.#o;
+    const now = view.now();
+    return writtenKeys(ring, known, view.past).filter((key) => !view.isRemovable(key, now));
   }
 
   /**
    * Whether there is room for a key that nothing else can replace: revoked keys can be left out for it, once every
    * member that reaches the store has read their revocation.
    */
-  #hasRoom({ keys }: RingSnapshot): boolean {
+  #hasRoom(known: RingSnapshot): boolean {
     const wallMs = this.#o.view.wallMs();
     const { refreshEverySeconds, clockSkewSeconds } = this.#o.policy;
     const readMs = (2 * refreshEverySeconds + clockSkewSeconds) * MS;
     const isSpare = ({ revocation }: RingKey): boolean =>
       revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;
-    return this.#keysOf(keys).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
+    return this.#keysOf(known).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
   }
 
   /** Keeps room for urgent writes: a key for a ring that no longer seals, and revocations. */

@@ -14,7 +14,7 @@ from .document import RingDocument, RingEntry, time_ms
 from .events import hashed_key_id
 from .facts import lacks, unwrapped_key
 from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS
-from .publication import document_of, revoked_key
+from .publication import document_of, revoked_key, written_keys
 from .schedule import RotationReason, is_planned, times_of_new_key
 from .snapshot import RingKey, RingSnapshot, with_keys, with_revoked
 from .store import StoredDocument
@@ -181,8 +181,7 @@ class RingWriter:
         return until_ms - wall_ms
 
     def _kept(self, known: RingSnapshot) -> list[RingKey]:
-        publisher = self._view.publisher(self._view.now())
-        return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+        return written_keys(known, self._view.publisher(self._view.now()))
 
     def _has_room(self, known: RingSnapshot) -> bool:
         """Whether there is room for a key that nothing else can replace. Revoked keys can be left
