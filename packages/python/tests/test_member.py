@@ -113,6 +113,30 @@ def test_an_asked_rotation_publishes_a_key_that_seals_after_propagation(fleet: F
         assert len(codec.health().keys) == 3
 
 
+@pytest.mark.parametrize(
+    ("seconds", "cap", "emergency", "is_published"),
+    [(30, 60, True, True), (30.5, 60, True, False), (1.5, 3, True, True), (2, 3, True, False)]
+    + [(2, 3, False, True)],
+)
+def test_a_key_that_a_slow_kms_delayed_is_published_only_if_the_others_can_still_read_it_in_time(
+    fleet: Fleet, seconds: float, cap: float, emergency: bool, is_published: bool
+) -> None:
+    class Slow(Kms):
+        def wrap(self, *args: object, **more: object) -> WrappedKey:
+            fleet.clock.advance(seconds)
+            return super().wrap(*args, **more)  # type: ignore[arg-type]
+
+        def unwrap(self, *args: object, **more: object) -> bytearray:
+            fleet.clock.advance(seconds)
+            return super().unwrap(*args, **more)  # type: ignore[arg-type]
+
+    policy = RingPolicy(backoff_cap_seconds=cap, kms_timeout_seconds=100)
+    with fleet.member(key_wrapper=Slow(fleet.wrapper), policy=policy) as codec:
+        with suppress(RingStoreError):
+            codec.rotate(emergency=emergency)
+        assert len(codec.health().keys) == 1 + is_published
+
+
 def test_a_due_rotation_is_made_in_two_turns(fleet: Fleet) -> None:
     with fleet.member() as codec:
         fleet.clock.advance(86_400 - 4_500)

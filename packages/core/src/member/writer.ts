@@ -8,7 +8,7 @@ import { type Signers, vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isTombstone, revokedKey, signersOf, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
-import { emergencyWaitMs, isPlanned, type KeyTimes, timesOfNewKey } from '../ring/schedule.ts';
+import { emergencyWaitMs, type KeyTimes, longestDelayMs, timesOfNewKey } from '../ring/schedule.ts';
 import {
   coveredMs,
   isUsable,
@@ -23,8 +23,6 @@ import { documentOf, lacks, writtenKeys } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** How old an entry that is active at once may be when it is written. */
-const HASTY_ENTRY_MS = 60_000;
 /** How many keys the ring may have when a key is created; for an urgent key, only the keys in use count. */
 const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   requested: MAX_KEYS_TO_ROTATE,
@@ -243,8 +241,7 @@ export class RingWriter {
 
   /** Whether a key is too old to be published: it would be active before the other members can know it. */
   #isTooOld({ began, entry }: NewKey): boolean {
-    const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
-    return ageMs(began, this.#o.view.now()) > mostMs;
+    return ageMs(began, this.#o.view.now()) > longestDelayMs(entry, this.#o.policy);
   }
 
   async #write(others: RingSnapshot, added?: NewKey): Promise<void> {
