@@ -1,6 +1,8 @@
 """The facts that a reader adopts from a ring document: only those that authenticate themselves."""
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 
@@ -910,16 +912,27 @@ def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
 
 
 class SlowKms(Kms):
-    """Each unwrap takes 4.9 s."""
+    """Each unwrap takes 4.9 s, also beside others."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, *, real_seconds: float = 0.02) -> None:
         super().__init__(fleet.wrapper)
-        self.advance = fleet.clock.advance
+        self.clock = fleet.clock
+        self.lock = threading.Lock()
+        self.in_flight = self.most_in_flight = 0
+        self.real_seconds = real_seconds
         self.on_unwrap: Callable[[], object] = lambda: None
 
     def unwrap(self, *args: object, **more: object) -> bytearray:
-        self.advance(4.9)
-        self.on_unwrap()
+        with self.lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            end = self.clock.wall + 4_900
+        # Those that are made at the same time have begun by then.
+        time.sleep(self.real_seconds)
+        with self.lock:
+            self.clock.advance(max(0, end - self.clock.wall) / 1_000)
+            self.in_flight -= 1
+            self.on_unwrap()
         return super().unwrap(*args, **more)  # type: ignore[arg-type]
 
 
@@ -972,7 +985,10 @@ def test_a_member_that_was_notified_of_junk_unwraps_none_of_it_at_once(fleet: Fl
 
 
 def seals_after_980_s(
-    fleet: Fleet, codec: KmsCodec, kms: SlowKms, before_pass: Callable[[], object]
+    fleet: Fleet,
+    codec: KmsCodec,
+    kms: SlowKms,
+    before_pass: Callable[[], object],
 ) -> bool:
     """Whether a member seals that long after the KMS began to refuse, even within a pass."""
     end, seals = fleet.clock.wall + 980_000, []
@@ -1011,27 +1027,66 @@ def test_sealing_stops_although_the_wraps_of_a_new_key_were_replaced_while_the_k
         assert not seals_after_980_s(fleet, codec, kms, lambda: None)
 
 
+def test_four_entries_are_unwrapped_at_once_and_no_more(fleet: Fleet) -> None:
+    kms = SlowKms(fleet, real_seconds=0.3)
+    with fleet.reader(key_wrapper=kms) as codec:
+        keys = [fleet.first, *(fleet.key(4_500) for _ in range(8))]
+        fleet.publish(keys)
+        began = fleet.clock.wall
+        codec.refresh()
+        assert states(codec).keys() == {key.id for key in keys}
+        assert kms.most_in_flight == 4
+        assert fleet.clock.wall - began == 2 * 4_900
+    began = fleet.clock.wall
+    with fleet.reader(key_wrapper=kms) as codec:
+        # One key is unwrapped before the others, as in a start that finds the KMS down.
+        assert fleet.clock.wall - began == 3 * 4_900
+        assert kms.most_in_flight == 4
+
+
+def test_all_entries_that_the_kms_refuses_slowly_are_tried_while_refusals_are_counted(
+    fleet: Fleet,
+) -> None:
+    kms = SlowKms(fleet, real_seconds=0.1)
+    with fleet.reader(key_wrapper=kms) as codec:
+        keys = [fleet.key(4_500) for _ in range(4)]
+        fleet.publish([fleet.first, *keys])
+        codec._view.limits.failed("denied", codec._view.now())
+        kms.refuse("denied")
+        unwraps = kms.unwraps
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        # The four, and a check for the entries and one of the pass.
+        assert kms.unwraps - unwraps == 4 + 2
+
+
+def test_sealing_stops_although_the_kms_refuses_several_new_keys_slowly(fleet: Fleet) -> None:
+    kms = SlowKms(fleet, real_seconds=0.1)
+    with fleet.member(key_wrapper=kms) as codec:
+        fleet.publish([fleet.first, *(fleet.key(4_500) for _ in range(4))])
+        assert not seals_after_980_s(fleet, codec, kms, lambda: None)
+
+
 @pytest.mark.parametrize("are_overwritten", [False, True])
 def test_goes_over_to_an_older_ring_that_takes_several_reads(
     fleet: Fleet, are_overwritten: bool
 ) -> None:
     kms, older = SlowKms(fleet), fleet.clock.wall - 3_600_000
     first = fleet.key(-400, created_ms=older, by=())
-    keys = [first, *(fleet.key(4_500, created_ms=older + 1_000 * n, by=[first]) for n in range(9))]
+    keys = [first, *(fleet.key(4_500, created_ms=older + 1_000 * n, by=[first]) for n in range(25))]
     fleet.publish([naming(fleet.first, ())])
     with fleet.member(key_wrapper=kms) as codec:
         unwraps = kms.unwraps
         fleet.publish(keys)
-        for _ in range(2):
-            with pytest.raises(KeyWrapperError):
-                codec.refresh()
-            assert states(codec) == {fleet.first.id: "active"}
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        assert states(codec) == {fleet.first.id: "active"}
         if are_overwritten:
             codec._view.install(codec._view.snapshot)
         for _ in range(3):
             codec._keeper.turns.background(lambda: run_pass(codec, reads=True)).result(60)
         assert set(states(codec)) == {fleet.first.id, *(key.id for key in keys)}
-        # The last call of a read may be too late.
+        # The last calls of the first read are too late.
         assert (kms.unwraps - unwraps <= len(keys) + 4) is not are_overwritten
 
 
