@@ -107,5 +107,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0023-one-name-for-a-key.md',
     'docs/decisions/0024-python-is-a-member.md',
     'docs/decisions/0025-two-faults-at-once.md',
+    'docs/decisions/0026-bounds-for-junk.md',
   ],
 };

@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('learned-for-a-token', 'facts that were read only for a token are checked again', [
     'member/sync.ts',
-    'isWhole && options.forToken !== true ? document',
+    'isWhole && !isCaused(options) ? document',
     'isWhole ? document',
   ]),
   mutant('leaves-an-old-ring', 'a member leaves only a ring whose oldest known key names no ancestor', [

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from ring_maker import Fleet, Kms, made_key, wait_until
@@ -107,6 +108,28 @@ def test_an_error_counts_only_if_no_call_is_answered() -> None:
         Hedges().answers([fail, answering(failing("denied"))])
 
 
+def test_calls_that_are_made_together_are_all_under_way_at_once_and_keep_their_order() -> None:
+    meeting = threading.Barrier(4, timeout=10)
+
+    def ask(number: int) -> int:
+        meeting.wait()
+        return number
+
+    asks = [partial(ask, number) for number in range(4)]
+    assert Hedges().together(asks, pytest.fail) == [0, 1, 2, 3]
+
+
+def test_if_one_of_the_calls_together_raises_an_error_the_other_results_are_discarded() -> None:
+    def fail() -> int:
+        raise ValueError("the test says so")
+
+    for asks in ([lambda: 1, fail, lambda: 3], [fail, lambda: 3], [lambda: 1, fail]):
+        discarded: list[int] = []
+        with pytest.raises(ValueError, match="the test says so"):
+            Hedges().together(asks, discarded.append)
+        assert discarded == [ask() for ask in asks if ask is not fail]
+
+
 def test_calls_that_were_overtaken_tie_up_a_bounded_number_of_threads(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,4 +156,6 @@ def test_without_a_free_thread_the_calls_are_made_in_sequence(
     hedges, key = Hedges(), bytearray(32)
     with suppress(RuntimeError):
         assert hedges.answers([answering(failing("denied")), answering(key)]) == [None, key]
+    with suppress(RuntimeError):
+        assert hedges.together([answering(key), answering(key)], pytest.fail) == [key, key]
     assert hedges._threads == 0

@@ -1,6 +1,9 @@
 """The facts that a reader adopts from a ring document: only those that authenticate themselves."""
 
 import os
+import threading
+import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 import pytest
@@ -26,7 +29,9 @@ from sealring import (
     RingPolicy,
     RingStoreError,
     SealUnavailableError,
+    base64url,
 )
+from sealring.ring.calls import CallOptions
 
 
 def states(codec: KmsCodec) -> dict[str, str]:
@@ -904,6 +909,185 @@ def test_a_reader_does_not_switch_to_a_younger_or_dead_ring_or_after_store_outag
         with pytest.raises(RingStoreError):
             codec.refresh()
         assert states(codec) == {fleet.first.id: "active"}
+
+
+class SlowKms(Kms):
+    """Each unwrap takes 4.9 s, also beside others."""
+
+    def __init__(self, fleet: Fleet, *, real_seconds: float = 0.02) -> None:
+        super().__init__(fleet.wrapper)
+        self.clock = fleet.clock
+        self.lock = threading.Lock()
+        self.in_flight = self.most_in_flight = 0
+        self.real_seconds = real_seconds
+        self.on_unwrap: Callable[[], object] = lambda: None
+
+    def unwrap(self, *args: object, **more: object) -> bytearray:
+        with self.lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            end = self.clock.wall + 4_900
+        # Those that are made at the same time have begun by then.
+        time.sleep(self.real_seconds)
+        with self.lock:
+            self.clock.advance(max(0, end - self.clock.wall) / 1_000)
+            self.in_flight -= 1
+            self.on_unwrap()
+        return super().unwrap(*args, **more)  # type: ignore[arg-type]
+
+
+def junk_wraps(fleet: Fleet) -> list[dict[str, str]]:
+    def text(length: int) -> str:
+        return base64url.encode(os.urandom(length))
+
+    names = {"provider": "local", "keyId": fleet.wrapper.key_id}
+    return [{**names, "wrapped": text(60), "mac": text(32)} for _ in range(16)]
+
+
+def junk_ring(fleet: Fleet) -> list[MadeKey]:
+    """As many entries and wraps as fit, by an attacker who cannot call the KMS. They seem older
+    than the ring."""
+    made = fleet.key(-400, created_ms=fleet.clock.wall - 7_200_000, by=())
+    return [
+        made.edited(id=base64url.encode(os.urandom(9)), wraps=junk_wraps(fleet)) for _ in range(64)
+    ]
+
+
+def test_junk_in_the_place_of_a_young_ring_takes_no_longer_than_other_documents(
+    fleet: Fleet,
+) -> None:
+    kms = SlowKms(fleet)
+    fleet.publish([naming(fleet.first, ())])
+    with fleet.member(key_wrapper=kms) as codec:
+        began, unwraps = fleet.clock.wall, kms.unwraps
+        fleet.publish(junk_ring(fleet))
+        teaches_nothing(codec)
+        # Five calls for the junk, and one for a key that this member holds.
+        assert kms.unwraps - unwraps <= 6
+        assert fleet.clock.wall - began <= 30_000
+        for _ in range(3):
+            fleet.clock.advance(max(0, ms_until_next(codec) - 1) / 1_000)
+            codec._keeper.turns.background(lambda: run_pass(codec)).result(60)
+        assert fleet.store.text is not None
+        assert fleet.first.id in fleet.store.text
+
+
+def test_a_member_that_was_notified_of_junk_unwraps_none_of_it_at_once(fleet: Fleet) -> None:
+    fleet.publish([naming(fleet.first, ())])
+    with fleet.member() as codec:
+        unwraps = fleet.kms.unwraps
+        fleet.publish(junk_ring(fleet))
+        with pytest.raises(RingStoreError):
+            codec._keeper._pass(CallOptions(defer_unwraps=True), reads=True)
+        assert fleet.kms.unwraps == unwraps
+        teaches_nothing(codec)
+        assert fleet.kms.unwraps > unwraps
+
+
+def seals_after_980_s(
+    fleet: Fleet,
+    codec: KmsCodec,
+    kms: SlowKms,
+    before_pass: Callable[[], object],
+) -> bool:
+    """Whether a member seals that long after the KMS began to refuse, even within a pass."""
+    end, seals = fleet.clock.wall + 980_000, []
+
+    def note() -> None:
+        if fleet.clock.wall >= end:
+            seals.append(codec.health().can_seal)
+
+    kms.on_unwrap = note
+    kms.refuse("denied")
+    turns = codec._keeper.turns
+    while not seals:
+        before_pass()
+        # A moment early: a pass that is due begins by itself.
+        fleet.clock.advance(max(0, ms_until_next(codec) - 1) / 1_000)
+        turns.background(lambda: run_pass(codec)).result(60)
+        note()
+    return any(seals)
+
+
+def test_sealing_stops_although_junk_replaces_a_young_ring_while_the_kms_refuses_slowly(
+    fleet: Fleet,
+) -> None:
+    kms = SlowKms(fleet)
+    fleet.publish([naming(fleet.first, ())])
+    with fleet.member(key_wrapper=kms) as codec:
+        assert not seals_after_980_s(fleet, codec, kms, lambda: fleet.publish(junk_ring(fleet)))
+
+
+def test_sealing_stops_although_the_wraps_of_a_new_key_were_replaced_while_the_kms_refuses_slowly(
+    fleet: Fleet,
+) -> None:
+    kms = SlowKms(fleet)
+    with fleet.member(key_wrapper=kms) as codec:
+        fleet.publish([fleet.first, fleet.key(4_500).edited(wraps=junk_wraps(fleet))])
+        assert not seals_after_980_s(fleet, codec, kms, lambda: None)
+
+
+def test_four_entries_are_unwrapped_at_once_and_no_more(fleet: Fleet) -> None:
+    kms = SlowKms(fleet, real_seconds=0.3)
+    with fleet.reader(key_wrapper=kms) as codec:
+        keys = [fleet.first, *(fleet.key(4_500) for _ in range(8))]
+        fleet.publish(keys)
+        began = fleet.clock.wall
+        codec.refresh()
+        assert states(codec).keys() == {key.id for key in keys}
+        assert kms.most_in_flight == 4
+        assert fleet.clock.wall - began == 2 * 4_900
+    began = fleet.clock.wall
+    with fleet.reader(key_wrapper=kms) as codec:
+        # One key is unwrapped before the others, as in a start that finds the KMS down.
+        assert fleet.clock.wall - began == 3 * 4_900
+        assert kms.most_in_flight == 4
+
+
+def test_all_entries_that_the_kms_refuses_slowly_are_tried_while_refusals_are_counted(
+    fleet: Fleet,
+) -> None:
+    kms = SlowKms(fleet, real_seconds=0.1)
+    with fleet.reader(key_wrapper=kms) as codec:
+        keys = [fleet.key(4_500) for _ in range(4)]
+        fleet.publish([fleet.first, *keys])
+        codec._view.limits.failed("denied", codec._view.now())
+        kms.refuse("denied")
+        unwraps = kms.unwraps
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        # The four, and a check for the entries and one of the pass.
+        assert kms.unwraps - unwraps == 4 + 2
+
+
+def test_sealing_stops_although_the_kms_refuses_several_new_keys_slowly(fleet: Fleet) -> None:
+    kms = SlowKms(fleet, real_seconds=0.1)
+    with fleet.member(key_wrapper=kms) as codec:
+        fleet.publish([fleet.first, *(fleet.key(4_500) for _ in range(4))])
+        assert not seals_after_980_s(fleet, codec, kms, lambda: None)
+
+
+@pytest.mark.parametrize("are_overwritten", [False, True])
+def test_goes_over_to_an_older_ring_that_takes_several_reads(
+    fleet: Fleet, are_overwritten: bool
+) -> None:
+    kms, older = SlowKms(fleet), fleet.clock.wall - 3_600_000
+    first = fleet.key(-400, created_ms=older, by=())
+    keys = [first, *(fleet.key(4_500, created_ms=older + 1_000 * n, by=[first]) for n in range(25))]
+    fleet.publish([naming(fleet.first, ())])
+    with fleet.member(key_wrapper=kms) as codec:
+        unwraps = kms.unwraps
+        fleet.publish(keys)
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        assert states(codec) == {fleet.first.id: "active"}
+        if are_overwritten:
+            codec._view.install(codec._view.snapshot)
+        for _ in range(3):
+            codec._keeper.turns.background(lambda: run_pass(codec, reads=True)).result(60)
+        assert set(states(codec)) == {fleet.first.id, *(key.id for key in keys)}
+        # The last calls of the first read are too late.
+        assert (kms.unwraps - unwraps <= len(keys) + 4) is not are_overwritten
 
 
 def test_no_key_is_active_yet(fleet: Fleet) -> None:

@@ -269,6 +269,8 @@ def test_f13_a_wrong_clock_is_reported(fleet: Fleet) -> None:
     "options",
     [
         {"seal_outage_seconds": 899 * 3},
+        {"backoff_cap_seconds": 3_600.1},
+        {"seal_outage_seconds": 30, "kms_check_every_seconds": 10},
         {"store_outage_seconds": 1_199},
         {"store_outage_seconds": 86_401},
         {"propagation_seconds": 4_499},

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from ring_maker import (
     DAY,
+    RING,
     TIMES,
     Fleet,
     Kms,
@@ -36,6 +37,7 @@ from sealring import (
     RingStoreError,
     SealUnavailableError,
     WrappedKey,
+    base64url,
 )
 from sealring.held_key import HeldKey, KeyOverwrittenError
 from sealring.ring.document import RingDocument, parse_document
@@ -109,6 +111,30 @@ def test_a_requested_rotation_publishes_a_key_that_seals_after_propagation(fleet
         assert codec.seal(b"x")[4:16] == codec.health().keys[1].id
         codec.rotate(emergency=True)
         assert len(codec.health().keys) == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cap", "emergency", "is_published"),
+    [(30, 60, True, True), (30.5, 60, True, False), (1.5, 3, True, True), (2, 3, True, False)]
+    + [(2, 3, False, True)],
+)
+def test_a_key_that_a_slow_kms_delayed_is_published_only_if_the_others_can_still_read_it_in_time(
+    fleet: Fleet, seconds: float, cap: float, emergency: bool, is_published: bool
+) -> None:
+    class Slow(Kms):
+        def wrap(self, *args: object, **more: object) -> WrappedKey:
+            fleet.clock.advance(seconds)
+            return super().wrap(*args, **more)  # type: ignore[arg-type]
+
+        def unwrap(self, *args: object, **more: object) -> bytearray:
+            fleet.clock.advance(seconds)
+            return super().unwrap(*args, **more)  # type: ignore[arg-type]
+
+    policy = RingPolicy(backoff_cap_seconds=cap, kms_timeout_seconds=100)
+    with fleet.member(key_wrapper=Slow(fleet.wrapper), policy=policy) as codec:
+        with suppress(RingStoreError):
+            codec.rotate(emergency=emergency)
+        assert len(codec.health().keys) == 1 + is_published
 
 
 def test_a_due_rotation_is_made_in_two_turns(fleet: Fleet) -> None:
@@ -415,6 +441,46 @@ def test_an_entry_of_the_year_0_is_shown_with_the_earliest_datetime(fleet: Fleet
         codec.refresh()
         (shown,) = [key for key in codec.health().keys if key.id == "A" * 12]
         assert shown.created == datetime.min.replace(tzinfo=timezone.utc)
+
+
+def old_junk(fleet: Fleet) -> list[MadeKey]:
+    """Entries of a writer without any key, as many as a pinned member remembers beside two keys.
+    They are dated before its pin, live for years, and are large."""
+
+    def text(length: int) -> str:
+        return base64url.encode(os.urandom(length))
+
+    made = fleet.key(-2 * DAY, created_ms=fleet.clock.wall - 2 * DAY * 1_000, seals=1_000 * DAY)
+    wrap = {
+        "provider": "local",
+        "keyId": "k" * 2_048,
+        "wrapped": text(2_048),
+        "signature": text(2_048),
+        "mac": text(32),
+    }
+    fleet.made.remove(made)
+    more = {"vouchers": {text(9): text(32) for _ in range(8)}, "wraps": [wrap]}
+    return [made.edited(id=text(9), **more) for _ in range(31)]
+
+
+def test_entries_that_only_a_pin_refuses_are_removed_by_the_next_write_if_no_key_names_them(
+    fleet: Fleet,
+) -> None:
+    named = fleet.key(-400, created_ms=fleet.clock.wall - DAY * 1_000, by=())
+    later = naming(fleet.key(-100, by=[named]), [named])
+    fleet.publish([named, later])
+    pin = datetime.fromtimestamp(fleet.clock.wall / 1_000 - DAY / 2, tz=timezone.utc)
+    with fleet.member(accept_keys_created_after=pin) as codec:
+        fleet.publish([named, later, *old_junk(fleet)])
+        codec.refresh()
+        assert len(codec.health().keys) > 30
+        for _ in range(3):
+            codec.rotate()
+        codec.revoke(later.id)
+        assert fleet.store.text is not None
+        ids = {entry.id for entry in parse_document(fleet.store.text, RING).entries}
+        assert {named.id, later.id} <= ids
+        assert len(ids) == 6
 
 
 def test_a_wrap_that_was_missing_is_added_later(fleet: Fleet) -> None:

@@ -41,7 +41,7 @@ export interface CallOptions {
   readonly foreground?: boolean;
   /** Whether the next key wrapper is called before the one before it has failed. Default: the value of `foreground`. */
   readonly hedged?: boolean;
-  /** The time at which the waiting caller gives up: no call and no retry lasts longer. */
+  /** The time at which the caller gives up: no call lasts longer, and neither a call nor a retry begins later. */
   readonly until?: Deadline;
 }
 
@@ -139,6 +139,7 @@ export class KmsCalls {
     lastAnswer: LastAnswer,
   ): Promise<T> {
     const atMostMs = this.#msLeft(options);
+    if (atMostMs === 0) throw new KeyWrapperError('unavailable', { ...what, hint: 'no time left for a call' });
     let isCutShort = false;
     const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
     try {

@@ -70,6 +70,11 @@ export class KeyWraps {
     return { held: this.#cache.take(dataKey), wrap };
   }
 
+  /** Whether a data key that {@link unwrap} returned has not been overwritten since. */
+  holds(key: DataKey): boolean {
+    return this.#cache.get(key.id) === key;
+  }
+
   /** The last failures of the key wrappers, as one error with their attempts; `otherwise` if none is known. */
   lastFailure(otherwise: unknown): unknown {
     return lastFailureOf(this.#wrappers, otherwise);

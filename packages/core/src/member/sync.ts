@@ -1,4 +1,4 @@
-import { ageMs, type Moment } from '../base/clock.ts';
+import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
@@ -17,6 +17,10 @@ import type { Repairs } from './repairs.ts';
 const MS = 1_000;
 /** How many entries of a document are unwrapped at the same time. */
 const BATCH = 4;
+/** How long one read unwraps entries, as a multiple of the deadline of one KMS call. */
+const CALLS_OF_A_READ = 4;
+/** The same while refusals are counted: their number within the window depends on how long a pass takes. */
+const CALLS_WHILE_REFUSED = 1;
 /** The failure that is noted for an entry that does not belong to the ring. It is never reported. */
 const CORRUPT = new KeyWrapperError('corrupt', { provider: '', operation: 'unwrap' });
 
@@ -33,6 +37,9 @@ export interface SyncOptions extends CallOptions {
   readonly forToken?: boolean;
 }
 
+/** The same, with the time at which a read stops unwrapping. */
+type LimitedOptions = SyncOptions & { readonly until: Deadline };
+
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
 
 /** Updates this member's knowledge of the ring from the store. Only authenticated facts of a document are adopted. */
@@ -48,7 +55,7 @@ export class RingSync {
   #wasAnswered = false;
   /** When the KMS first refused an entry although it unwrapped a held key, by the id of the entry. */
   readonly #refusedAt = new Map<string, Moment>();
-  /** Entries that a start has unwrapped, kept in case it has to begin again. */
+  /** Entries of a ring that this member does not know, kept in case it has to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
 
   constructor(parts: Parts, repairs: Repairs, check: KmsCheck) {
@@ -75,8 +82,8 @@ export class RingSync {
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
       const isWhole = this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
-      // A token must not make a member switch to another ring: that is decided at the next read that no token caused.
-      this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
+      // Whether the member switches to another ring is decided at the next read that nobody else caused.
+      this.#noteLearned(isWhole && !isCaused(options) ? document : undefined);
     }
     const now = this.#o.view.now();
     this.#o.view.dropExpired(now);
@@ -125,27 +132,25 @@ export class RingSync {
    * effect together.
    */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
-    const began = this.#o.view.now();
+    const limited = { ...options, until: this.#unwrapsUntil(options) };
     const { carried, unreadable } = this.#o.view.snapshot;
     const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
     const failures = new Map<string, unknown>();
     const checked = (known: RingSnapshot): ReturnType<typeof learn> =>
       learn(known, document, this.#o.view.judgement(this.#o.view.now()));
     let { known, wanted } = checked(this.#o.view.snapshot);
-    if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
+    if (wanted.length === 0 && !isCaused(options) && (await this.#goOver(document, limited))) return undefined;
     for (;;) {
-      // A read caused by a token or a notification does not repeat unwraps that failed before: timers trigger the
-      // retries.
-      const isCaused = options.forToken === true || options.deferUnwraps === true;
-      const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
+      // A read that others caused does not repeat unwraps that failed before: timers trigger the retries.
+      const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused(options) && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
       // Entries marked as revoked come later, because a newer key may certify the revocation without an unwrap. Entries
       // that failed before come later too, because they must not prevent attempts on the others.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
-      if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
-      const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
+      if (batch.length === 0 || hasPassed(limited.until, this.#o.view.now())) break;
+      const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, limited, failures);
       ({ known, wanted } = checked(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
@@ -157,6 +162,15 @@ export class RingSync {
     const pending = wanted.filter((entry) => !isUnreadable(entry));
     this.#o.view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
     return pending.map(({ id }) => failures.get(id)).find((failure) => failure !== undefined);
+  }
+
+  /** When this read stops unwrapping, because other work must not wait for a document that an attacker wrote. */
+  #unwrapsUntil({ until }: SyncOptions): Deadline {
+    const { policy, view } = this.#o;
+    const now = view.now();
+    const calls = view.limits.isRefused(now) ? CALLS_WHILE_REFUSED : CALLS_OF_A_READ;
+    const over = later(now, calls * policy.kmsTimeoutSeconds * MS);
+    return until === undefined ? over : earlier(until, over);
   }
 
   #isUrgent(entry: RingEntry): boolean {
@@ -196,12 +210,7 @@ export class RingSync {
     failures: Map<string, unknown>,
     options: SyncOptions,
   ): Promise<void> {
-    let unwrapped: RingWrap | undefined;
-    try {
-      unwrapped = await this.check.run(options);
-    } catch {
-      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
-    }
+    const unwrapped = await this.#checked(options);
     if (unwrapped === undefined) return;
     const now = this.#o.view.now();
     for (const entry of refused) {
@@ -212,12 +221,22 @@ export class RingSync {
     }
   }
 
+  /** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
+  async #checked(options: CallOptions): Promise<RingWrap | undefined> {
+    try {
+      return await this.check.run(options);
+    } catch {
+      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
+      return undefined;
+    }
+  }
+
   /**
    * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
    * had lost an older ring, which has now come back. Switches to the older ring, but still unseals the tokens of its
-   * newer ring until they expire.
+   * newer ring until they expire. If the time of this read is not enough, the next read continues.
    */
-  async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
+  async #goOver(document: RingDocument, options: LimitedOptions): Promise<boolean> {
     const { keys, byId } = this.#o.view.snapshot;
     const [root] = keys
       .filter((key) => !key.isLeft && !isTombstone(key))
@@ -228,20 +247,32 @@ export class RingSync {
     const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
     const isOlder = document.entries.some(({ created }) => created < root.created);
     if (!isYoung || !isOlder || document.entries.some(({ id }) => byId.has(id))) return false;
+    // An installation since the last read has overwritten the data keys that its snapshot does not contain.
+    for (const [name, { held }] of this.#unwrapped) if (!this.#o.wraps.holds(held)) this.#unwrapped.delete(name);
     let known: RingSnapshot;
     try {
       known = await this.anew(document, options);
     } catch (error) {
-      // The document is neither a usable ring nor the ring of this member.
-      if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
-      throw error;
-    } finally {
-      // The next installation overwrites the data keys that its snapshot does not contain.
+      if (!(await this.#isNoRing(error, options))) throw error;
       this.#unwrapped.clear();
+      return false;
     }
+    this.#unwrapped.clear();
     if (isDead(known, this.#o.view.wallMs())) return false;
     this.#o.view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
     return true;
+  }
+
+  /**
+   * Whether a document that could not be learned as a whole is neither a usable ring nor the ring of this member. If
+   * nothing of it was unwrapped before the time was over, although the KMS unwraps a held key, it is junk: an attacker
+   * who cannot call the KMS can fill a document with wraps, so this member does not try all of them.
+   */
+  async #isNoRing(error: unknown, options: LimitedOptions): Promise<boolean> {
+    if (!hasPassed(options.until, this.#o.view.now())) {
+      return error instanceof RingStoreError || isCorrupt(error) || isRefused(error);
+    }
+    return this.#unwrapped.size === 0 && (await this.#checked({})) !== undefined;
   }
 
   /** The facts that a member without known facts adopts from a document; see {@link learnAnew}. */
@@ -276,6 +307,11 @@ export class RingSync {
     this.#unwrapped.clear();
     this.repairs.consider(document, this.#o.view.now());
   }
+}
+
+/** Whether a token or a notification caused a read: an attacker can send either to every member at the same time. */
+function isCaused({ forToken, deferUnwraps }: SyncOptions): boolean {
+  return forToken === true || deferUnwraps === true;
 }
 
 function isCorrupt(failure: unknown): boolean {

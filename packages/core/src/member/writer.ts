@@ -8,7 +8,7 @@ import { type Signers, vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isTombstone, revokedKey, signersOf, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
-import { emergencyWaitMs, isPlanned, type KeyTimes, timesOfNewKey } from '../ring/schedule.ts';
+import { emergencyWaitMs, type KeyTimes, longestDelayMs, timesOfNewKey } from '../ring/schedule.ts';
 import {
   coveredMs,
   isUsable,
@@ -19,12 +19,10 @@ import {
   withKeys,
   withRevoked,
 } from '../ring/snapshot.ts';
-import { documentOf, lacks } from '../ring/written-document.ts';
+import { documentOf, lacks, writtenKeys } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** How old an entry that is active at once may be when it is written. */
-const HASTY_ENTRY_MS = 60_000;
 /** How many keys the ring may have when a key is created; for an urgent key, only the keys in use count. */
 const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   requested: MAX_KEYS_TO_ROTATE,
@@ -171,25 +169,26 @@ export class RingWriter {
 
   /** The number of keys that count towards the limits of the ring. */
   get keyCount(): number {
-    return this.#keysOf(this.#o.view.snapshot.keys).filter((key) => !isTombstone(key)).length;
+    return this.#keysOf(this.#o.view.snapshot).filter((key) => !isTombstone(key)).length;
   }
 
-  #keysOf(keys: readonly RingKey[]): readonly RingKey[] {
-    const now = this.#o.view.now();
-    return keys.filter((key) => !key.isLeft && !this.#o.view.isRemovable(key, now));
+  #keysOf(known: RingSnapshot): readonly RingKey[] {
+    const { ring, view } = this.#o;
+    const now = view.now();
+    return writtenKeys(ring, known, view.past).filter((key) => !view.isRemovable(key, now));
   }
 
   /**
    * Whether there is room for a key that nothing else can replace: revoked keys can be left out for it, once every
    * member that reaches the store has read their revocation.
    */
-  #hasRoom({ keys }: RingSnapshot): boolean {
+  #hasRoom(known: RingSnapshot): boolean {
     const wallMs = this.#o.view.wallMs();
     const { refreshEverySeconds, clockSkewSeconds } = this.#o.policy;
     const readMs = (2 * refreshEverySeconds + clockSkewSeconds) * MS;
     const isSpare = ({ revocation }: RingKey): boolean =>
       revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;
-    return this.#keysOf(keys).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
+    return this.#keysOf(known).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
   }
 
   /** Keeps room for urgent writes: a key for a ring that no longer seals, and revocations. */
@@ -242,8 +241,7 @@ export class RingWriter {
 
   /** Whether a key is too old to be published: it would be active before the other members can know it. */
   #isTooOld({ began, entry }: NewKey): boolean {
-    const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
-    return ageMs(began, this.#o.view.now()) > mostMs;
+    return ageMs(began, this.#o.view.now()) > longestDelayMs(entry, this.#o.policy);
   }
 
   async #write(others: RingSnapshot, added?: NewKey): Promise<void> {

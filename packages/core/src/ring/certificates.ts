@@ -103,7 +103,11 @@ function textOfRevocation(ring: string, id: string, at: number): string {
 }
 
 /** The vouchers of an entry that are correct under a known key of this ring. */
-export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
+export function rightVouchers(
+  ring: string,
+  entry: KeyTimes & Pick<RingEntry, 'id' | 'vouchers'>,
+  signers: Signers,
+): Macs {
   const ours = new Map([...signers].filter(([, { isLeft }]) => isLeft !== true));
   return rightOnes(entry.vouchers, ours, () => textOfKey(ring, entry));
 }

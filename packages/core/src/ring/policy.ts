@@ -13,7 +13,10 @@ export interface RingPolicy {
   readonly clockSkewSeconds: number;
   /** Interval between reads of the ring, shortened by up to 20 % jitter. Default 300. */
   readonly refreshEverySeconds: number;
-  /** Longest wait between attempts while the ring or the KMS fails; the wait starts at 10 s and doubles. Default 60. */
+  /**
+   * Longest wait between attempts while the ring or the KMS fails; the wait starts at 10 s and doubles. Default 60.
+   * At most sealOutageSeconds.
+   */
   readonly backoffCapSeconds: number;
   /**
    * A key that has stopped sealing unseals for this time plus 2 × clockSkew; a boundary with a longer time to live is
@@ -143,6 +146,12 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
   if (p.sealOutageSeconds < 3 * p.kmsCheckEverySeconds) {
     refuse(
       `sealOutageSeconds (${p.sealOutageSeconds}) must be at least 3 × kmsCheckEverySeconds (${p.kmsCheckEverySeconds})`,
+    );
+  }
+  if (p.backoffCapSeconds > p.sealOutageSeconds) {
+    refuse(
+      `backoffCapSeconds (${p.backoffCapSeconds}) must be at most sealOutageSeconds (${p.sealOutageSeconds}): ` +
+        'otherwise, each member makes a new key whenever it reads the ring, to be ready for an outage',
     );
   }
   if (p.storeOutageSeconds < 4 * p.refreshEverySeconds) {

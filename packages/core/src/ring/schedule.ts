@@ -25,6 +25,8 @@ export interface ScheduledKey extends KeyTimes {
 }
 
 const MS = 1_000;
+/** How old a key that does not wait for the propagation time may be when it is written. */
+const LONGEST_HASTY_DELAY_MS = 60_000;
 
 /**
  * The times of a key created at `nowMs`. The two ends, and the activation unless it is immediate, are rounded up to
@@ -63,6 +65,16 @@ export function timesOfNewKey(
 /** How long an emergency key waits before it seals: until every member that reads the ring has it. */
 export function emergencyWaitMs(policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds + policy.backoffCapSeconds + policy.clockSkewSeconds) * MS;
+}
+
+/**
+ * How old a new key may be when it is written. An older one could seal before the other members have read it: an
+ * emergency key waits for a refresh, the backoff cap and the skew, so it may use up the backoff cap.
+ */
+export function longestDelayMs(key: KeyTimes, policy: ResolvedPolicy): number {
+  if (isPlanned(key, policy)) return policy.refreshEverySeconds * MS;
+  const isActiveAtOnce = key.activates <= key.created;
+  return isActiveAtOnce ? LONGEST_HASTY_DELAY_MS : Math.min(LONGEST_HASTY_DELAY_MS, policy.backoffCapSeconds * MS);
 }
 
 /** Whether the times of a key leave it time to propagate before it seals. */

@@ -95,10 +95,26 @@ function lacksWrap(key: RingKey, entry: RingEntry): boolean {
 }
 
 /**
+ * The keys that a member writes: not those of a ring that it has left. A key that only its pin refuses is in use
+ * elsewhere, but a writer without any key can invent such entries: they are written only if a known key names them as
+ * ancestors or vouches for them.
+ */
+export function writtenKeys(ring: string, known: RingSnapshot, past: Signers): readonly RingKey[] {
+  const signers = signersOf(known.keys, past);
+  const named = new Set(known.keys.flatMap((key) => (key.isLeft ? [] : (key.ancestors?.ids ?? []))));
+  const isLinked = (key: RingKey): boolean => named.has(key.id) || rightVouchers(ring, key, signers).size > 0;
+  return known.keys.filter((key) => !key.isLeft && (!isOnlyPinnedOut(key) || isLinked(key)));
+}
+
+function isOnlyPinnedOut(key: RingKey): boolean {
+  return isTombstone(key) && key.revocation === undefined;
+}
+
+/**
  * The document with all facts that a member knows, to replace `read`. While there is room, it keeps the certificates
  * of `read` that only other members can check. Over a limit, the oldest revocations are left out first, then entries
  * that are merely carried, then all tombstones, then wraps that this member neither made nor unwrapped, then further
- * certificates, but never a key that may be used.
+ * certificates and keys that only the pin of this member refuses, but never a key that it may use.
  */
 export function documentOf(
   known: RingSnapshot,
@@ -112,12 +128,14 @@ export function documentOf(
   const { ring, past, isRemovable } = options;
   const signers = signersOf(known.keys, past);
   const byId = new Map(read?.entries.map((entry) => [entry.id, entry]));
-  const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
+  const kept = writtenKeys(ring, known, past).filter((key) => !isRemovable(key));
   const current = signersOf(kept, new Map());
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
     // A key that only this member's pin refuses is in use elsewhere.
-    const inUse = kept.filter(({ revocation }) => revocation === undefined);
+    const inUse = kept.filter(
+      (key) => key.revocation === undefined && !(spared >= MOST_SPARED && isOnlyPinnedOut(key)),
+    );
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
     const links = linksBetween(inUse, known.keys);
     const told = kept.flatMap((key) => {
@@ -187,7 +205,7 @@ function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
 
 /**
  * The last round of {@link documentOf}. Round 0 writes everything. Each further round also leaves something out: carried
- * entries, tombstones, wraps and, in the last round, vouchers and certificates.
+ * entries, tombstones, wraps and, in the last round, vouchers, certificates and keys that only the pin refuses.
  */
 const MOST_SPARED = 4;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /**
  * The age beyond which a contender counts as dead, even if it still exists: a stopped process must not block the
- * others.
+ * others. A contender whose date is further than this in the future was dated by a wrong clock, and is dead, too.
  */
 const DEAD_MS = 10_000;
 
@@ -19,7 +19,8 @@ export const LOCK_USABLE_MS = 5_000;
 export interface FileLock {
   /**
    * How long it has been held, according to whichever clock shows the longer time, because monotonic time stops during
-   * a suspension.
+   * a suspension. A wall clock that was set back counts in the same way as one that was set forward: to the others, the
+   * lock seems to be from the future.
    */
   ageMs(): number;
   release(): Promise<void>;
@@ -42,15 +43,17 @@ interface Contender extends Self {
  *
  * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so at
  * least one of any two contenders sees the other and withdraws. A contender counts as dead after 10 s, or, on this
- * machine, as soon as its process has ended. Names are unique, so removing the file of a dead contender never removes
- * the file of a live one.
+ * machine, as soon as its process has ended. It also counts as dead if it is dated more than 10 s after a file that is
+ * created later: its clock was wrong. Names are unique, so removing the file of a dead contender never removes the file
+ * of a live one.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
   const self = await whoAmI();
   // Avoids creating the file below while another contender holds the lock. Ages by the file system's clock are not
-  // known yet.
-  if (await anyAlive(directory, await readdir(directory), self, undefined)) return undefined;
+  // known yet. Only a date that is read here can be from the future: a contender that comes later is dated later.
+  const before: Dates = new Map();
+  if (await anyAlive(directory, await readdir(directory), self, before)) return undefined;
 
   const wallMs = Date.now();
   const monotonicNs = process.hrtime.bigint();
@@ -61,13 +64,13 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   let alone = false;
   try {
     const others = (await readdir(directory)).filter((name) => name !== own);
-    alone = !(await anyAlive(directory, others, self, nowMs));
+    alone = !(await anyAlive(directory, others, self, before, nowMs));
   } finally {
     if (!alone) await release();
   }
   if (!alone) return undefined;
   return {
-    ageMs: () => Math.max(Number(process.hrtime.bigint() - monotonicNs) / 1e6, Date.now() - wallMs),
+    ageMs: () => Math.max(Number(process.hrtime.bigint() - monotonicNs) / 1e6, Math.abs(Date.now() - wallMs)),
     release,
   };
 }
@@ -87,21 +90,36 @@ async function create(path: string): Promise<number> {
   }
 }
 
+/** Modification times of files by their names, in milliseconds. */
+type Dates = Map<string, number>;
+
+/**
+ * Whether any contender is alive, and removes the files of dead ones. `nowMs` is the time by the file system's clock,
+ * if this contender knows it; until then, the dates of the others are added to `before`.
+ */
 async function anyAlive(
   directory: string,
   names: readonly string[],
   self: Self,
-  nowMs: number | undefined,
+  before: Dates,
+  nowMs?: number,
 ): Promise<boolean> {
   let alive = false;
   for (const name of names) {
     const path = join(directory, name);
     const contender = contenderOf(name);
-    const isGone = contender?.machine === self.machine && !(await isRunning(contender));
-    const isDead = isGone || (nowMs !== undefined && !(await isRecent(path, nowMs)));
-    if (isDead) await removeIfPresent(path);
-    else if (nowMs !== undefined || (contender?.machine === self.machine && (await isRecent(path, Date.now()))))
-      alive = true;
+    const isHere = contender?.machine === self.machine;
+    const isGone = isHere && !(await isRunning(contender));
+    const datedMs = isGone ? undefined : await dateOf(path);
+    if (nowMs === undefined) {
+      if (datedMs !== undefined) before.set(name, datedMs);
+      if (isGone) await removeIfPresent(path);
+      else if (isHere && datedMs !== undefined && Math.abs(Date.now() - datedMs) <= DEAD_MS) alive = true;
+      continue;
+    }
+    const isFromTheFuture = (before.get(name) ?? nowMs) - nowMs > DEAD_MS;
+    if (datedMs === undefined || nowMs - datedMs > DEAD_MS || isFromTheFuture) await removeIfPresent(path);
+    else alive = true;
   }
   return alive;
 }
@@ -117,11 +135,12 @@ function contenderOf(name: string): Contender | undefined {
   return { machine, pid: Number(pid), start };
 }
 
-async function isRecent(path: string, nowMs: number): Promise<boolean> {
+/** The modification time of a file, in milliseconds; undefined if it is gone. */
+async function dateOf(path: string): Promise<number | undefined> {
   try {
-    return nowMs - (await stat(path)).mtimeMs <= DEAD_MS;
+    return (await stat(path)).mtimeMs;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
+    if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

@@ -24,14 +24,16 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
 
 /**
  * A ring store in one file, for the processes of one machine, or of several machines that share a file system with
- * atomic rename, exclusive create and directory listings that are never out of date. The file is replaced as a whole, so
- * a reader never sees half a document. Once a write has resolved, the document is on the disk.
+ * atomic rename, exclusive create and directory listings that are never out of date. If the machines date their files
+ * themselves, their clocks must agree within 5 s. The file is replaced as a whole, so a reader never sees half a
+ * document. Once a write has resolved, the document is on the disk.
  *
  * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All of
  * them must be writable by this process, and otherwise only by users who may create a ring. A write that cannot get the
  * lock within 10 s, or that needs more than 5 s while it holds the lock, changes nothing and ends as `unavailable`. The
  * lock of a process that has ended is taken over at once; any other lock, such as that of a stopped process, a
- * terminated worker thread or a dead machine, is taken over after 10 s.
+ * terminated worker thread or a dead machine, is taken over after 10 s, or at once if a wrong clock has dated it more
+ * than 10 s ahead.
  *
  * The directory must exist: a volume that is not mounted must not look like a ring that does not exist yet. For the
  * same reason, an empty file is `corrupt`, and a symbolic link to nothing is `unavailable`. Writing through a symbolic

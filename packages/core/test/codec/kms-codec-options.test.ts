@@ -288,6 +288,11 @@ describe('the rules between the times', () => {
       ['sealOutageSeconds', '2699', 'kmsCheckEverySeconds', '900'],
     ],
     [
+      'backoffCap is at most sealOutage',
+      { sealOutageSeconds: 30, kmsCheckEverySeconds: 10, propagationSeconds: 4_500 },
+      ['backoffCapSeconds', '60', 'sealOutageSeconds', '30'],
+    ],
+    [
       'storeOutage is at least 4 × refreshEvery',
       { storeOutageSeconds: 1_199, refreshEverySeconds: 300 },
       ['storeOutageSeconds', '1199', 'refreshEverySeconds', '300'],
@@ -327,6 +332,7 @@ describe('the rules between the times', () => {
   test('a policy at the bounds of the rules is accepted', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
       { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
+      { sealOutageSeconds: 60, kmsCheckEverySeconds: 20, backoffCapSeconds: 60 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
       { storeOutageSeconds: 86_400 },
       { propagationSeconds: 4_500 },

@@ -149,6 +149,27 @@ describe('a call that a caller waits for', () => {
     }
   });
 
+  test('no call begins once the caller has given up', async () => {
+    const { calls, clock } = setUp();
+    let attempts = 0;
+    const run = async (): Promise<string> => {
+      attempts++;
+      return 'answer';
+    };
+    for (const [untilMs, expected] of [
+      [1, 1],
+      [0, 1],
+      [-1, 1],
+    ] as const) {
+      watch(calls.call(WHAT, run, { until: later(momentOf(clock), untilMs) }));
+      await clock.advance(0);
+      expect(attempts).toBe(expected);
+    }
+    const seen = watch(calls.call(WHAT, run, { until: momentOf(clock) }));
+    await clock.advance(0);
+    expect(seen.error).toEqual(unavailable);
+  });
+
   test('a background call is made only once, because the next refresh repeats it', async () => {
     const { calls, clock } = setUp();
     let attempts = 0;

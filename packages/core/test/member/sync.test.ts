@@ -40,9 +40,11 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
   ];
   const consider = vi.fn<Repairs['consider']>();
   const run = vi.fn<KmsCheck['run']>(async () => wrapBy(key(1)));
+  const isRefused = vi.fn<() => boolean>(() => false);
+  const holds = vi.fn<KeyWraps['holds']>(() => true);
   const view = {
     snapshot: known,
-    limits: { wasRead, kmsCheckPassed: checked },
+    limits: { wasRead, kmsCheckPassed: checked, isRefused },
     now: () => now,
     wallMs: (at: Moment = now) => at.wallMs,
     judgement: () => (judged(), judgementOf({ nowMs: now.wallMs, isPinnedOut: () => pinned })),
@@ -67,7 +69,7 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
   const parts = {
     ring: RING,
     policy,
-    wraps: { unwrap, noteRefused },
+    wraps: { unwrap, noteRefused, holds },
     stored: { read: async () => (answer instanceof Error ? Promise.reject(answer) : answer) },
     view,
   };
@@ -100,6 +102,8 @@ function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }
     noteRefused,
     consider,
     run,
+    isRefused,
+    holds,
     pass,
     unwrapping,
     failing,
@@ -256,13 +260,18 @@ describe('the entries that a read unwraps', () => {
     expect(numbers().map((all) => all.toSorted((a, b) => a - b))).toEqual(snapshot);
   });
 
-  test('no unwrap begins after 20 s', async () => {
-    const { read, calls, unwrapping, numbers } = setUp();
-    unwrapping.ms = 5_000;
+  test.each([
+    ['20 s', false, 4_999, 5_000],
+    ['5 s while refusals are counted', true, 1_249, 1_250],
+  ])('no unwrap begins after %s', async (_, refused, quickMs, slowMs) => {
+    const { read, calls, unwrapping, numbers, isRefused } = setUp();
+    isRefused.mockReturnValue(refused);
+    unwrapping.ms = quickMs;
     await read(documentWith(root, ...heirs(2, 3, 4, 5, 6, 7, 8, 9)));
     expect([calls.length, numbers()[1]?.length]).toEqual([8, 0]);
     const slow = setUp();
-    slow.unwrapping.ms = 5_001;
+    slow.isRefused.mockReturnValue(refused);
+    slow.unwrapping.ms = slowMs;
     await slow.read(documentWith(root, ...heirs(2, 3, 4, 5, 6, 7, 8, 9)));
     expect([slow.calls.length, slow.numbers()[1]]).toEqual([4, [5, 4, 3, 2]]);
   });
@@ -363,12 +372,57 @@ describe('an older ring that is back in the store', () => {
     expect(left.toSorted((a, b) => a - b)).toEqual(leftBehind);
   });
 
-  test('neither a temporary failure, which is reported, nor a token makes a member leave its ring', async () => {
+  test('a temporary failure, which is reported, does not make a member leave its ring', async () => {
     const { read, view } = setUp({ known: young(), failing: { 1: 'throttled' } });
     expect(await read(documentWith(...older))).toBe('throttled');
-    const other = setUp({ known: young() });
-    await other.read(documentWith(...older), { ...BACKGROUND, forToken: true });
-    for (const { snapshot } of [view, other.view]) expect(snapshot.keys.map(numberOf)).toEqual([5]);
+    expect(view.snapshot.keys.map(numberOf)).toEqual([5]);
+  });
+
+  test.each(['forToken', 'deferUnwraps'])(
+    'a read that others caused (%s) leaves the decision, and every unwrap, to the next read',
+    async (cause) => {
+      const { read, view, calls } = setUp({ known: young() });
+      const document = documentWith(...older);
+      expect(await read(document, { ...BACKGROUND, [cause]: true })).toBe('corrupt');
+      expect([calls, view.snapshot.keys.map(numberOf)]).toEqual([[], [5]]);
+      expect(await read(document)).toBe('done');
+      expect(view.snapshot.keys.map(numberOf)).toEqual([1, 2, 5]);
+    },
+  );
+
+  test.each([
+    ['counts as junk if the KMS unwraps a held key', wrapBy(key(1)), 1],
+    ['does not count as junk if no held key can be checked', undefined, 0],
+    ['does not count as junk if the KMS does not unwrap a held key', new Error('x'), 0],
+  ])('a document of which nothing was unwrapped in 20 s %s', async (_, checkedAs, considered) => {
+    const { read, view, unwrapping, run, consider } = setUp({
+      known: young(),
+      failing: { 1: 'unavailable', 2: 'corrupt' },
+    });
+    unwrapping.ms = 10_000;
+    run.mockImplementation(async () => {
+      if (checkedAs instanceof Error) throw checkedAs;
+      return checkedAs;
+    });
+    expect(await read(documentWith(...older))).toBe(considered === 1 ? 'corrupt' : 'unavailable');
+    expect(consider).toHaveBeenCalledTimes(considered);
+    expect(view.snapshot.keys.map(numberOf)).toEqual([5]);
+  });
+
+  test.each([
+    ['is continued by the next read', true, [2, 1, 1]],
+    ['is repeated by the next read if the keys were overwritten meanwhile', false, [2, 1, 2, 1]],
+  ])('switching to a ring of which 20 s sufficed for one key only %s', async (_, held, expected) => {
+    const { read, view, unwrapping, failing, calls, holds, run } = setUp({ known: young() });
+    failing[1] = 'unavailable';
+    unwrapping.ms = 10_000;
+    expect(await read(documentWith(...older))).toBe('unavailable');
+    expect(run).not.toHaveBeenCalled();
+    delete failing[1];
+    holds.mockReturnValue(held);
+    expect(await read(documentWith(...older))).toBe('done');
+    expect(calls).toEqual(expected);
+    expect(view.snapshot.keys.map(numberOf)).toEqual([1, 2, 5]);
   });
 });
 

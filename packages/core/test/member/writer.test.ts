@@ -216,6 +216,8 @@ describe('a new key', () => {
     ['no planned key later', 'requested', 300_001, false],
     ['a key that is active at once after 60 s', 'initial', 60_000, true],
     ['no key that is active at once later', 'initial', 60_001, false],
+    ['an emergency key after 60 s', 'emergency', 60_000, true],
+    ['no emergency key later', 'emergency', 60_001, false],
   ] as const)('a publisher that was delayed publishes %s', async (_, reason, delayMs, isWritten) => {
     const { writer, documents, install } = setUp();
     const made: NewKey = { ...(await writer.make(reason)), began: at(NOW - delayMs) };

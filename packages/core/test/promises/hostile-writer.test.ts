@@ -745,6 +745,90 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
   }
 });
 
+describe('entries dated before the pin of a member, by a writer without any key (F38, F43)', () => {
+  const pinned = () => ({ acceptKeysCreatedAfter: new Date(fleet.clock.wallMs() - HOUR * 1_000) });
+
+  /** `entries` and others, as many as a member remembers beside three keys. They live for years, and are large. */
+  async function filled(entries: readonly RingEntry[]): Promise<readonly RingEntry[]> {
+    const created = fleet.clock.wallMs() - DAY * 1_000;
+    const sealsUntil = created + 365 * DAY * 1_000;
+    const times = timesOf({ created, activates: created, sealsUntil, opensUntil: created + 1_460 * DAY * 1_000 });
+    const junk = await Promise.all(Array.from({ length: 30 }, () => thief.newEntry(times)));
+    const vouchers = new Map(junk.slice(0, 8).map(({ id }) => [id, randomBytes(32)]));
+    const large = { keyId: 'k'.repeat(2_048), wrapped: Buffer.alloc(2_048, 1), signature: Buffer.alloc(2_048, 1) };
+    const enlarged = (entry: RingEntry): RingEntry => ({
+      ...entry,
+      vouchers,
+      wraps: entry.wraps.map((wrap) => ({ ...wrap, ...large })),
+    });
+    return [...entries, ...junk.map(enlarged)];
+  }
+
+  test.each(['rotate', 'revoke'] as const)(
+    'a ring beside such entries has room for every request to %s',
+    async (request) => {
+      const name = (i: number): string => `cloud-${i}`.padEnd(64, '-');
+      const keyWrapper = Array.from({ length: 8 }, (_, i) => fleet.kms.connect(name(i)));
+      const a = await fleet.start({ keyWrapper, ...pinned() });
+      for (let i = 0; i < 2; i++) await a.codec.rotate();
+      await put(await filled((await ring()).entries));
+      await readAll([a], 1);
+      expect(a.codec.health().keys).toHaveLength(3 + 30);
+      for (let i = 0; i < 3; i++) {
+        await (request === 'rotate' ? a.codec.rotate() : a.codec.revoke(a.codec.health().sealingKey ?? ''));
+      }
+      expect((await ring()).entries).toHaveLength(6);
+      await readAll([a], 1);
+      expect(a.codec.health()).toMatchObject({ status: 'ok', canSeal: true });
+    },
+  );
+
+  test('the next write of any member removes such entries, and none comes back', async () => {
+    const members = await fleet.startAll(3, pinned());
+    const before = await ids();
+    await put(await filled((await ring()).entries));
+    await readAll(members, 1);
+    await fleet.clock.advance(DAY);
+    const after = await ids();
+    expect(after).toHaveLength(2);
+    expect(after).toEqual(expect.arrayContaining(before));
+    await expectOneRing(members);
+  });
+
+  test('a key that a pin refuses stays in the document for the others if a newer key names it', async () => {
+    const b = await fleet.start();
+    const [older = ''] = await ids();
+    await fleet.clock.advance(HOUR);
+    const acceptKeysCreatedAfter = new Date(Math.floor(fleet.clock.wallMs() / 1_000) * 1_000);
+    await b.codec.rotate();
+    // From now on, no member can write the older key back.
+    b.ring.cut = true;
+    await fleet.clock.advance(2 * HOUR);
+    const a = await fleet.start({ acceptKeysCreatedAfter });
+    for (let i = 0; i < 3; i++) await a.codec.rotate();
+    expect(a.codec.health().keys.find(({ id }) => id === older)?.held).toBe(false);
+    expect(await ids()).toContain(older);
+  });
+
+  test('a key too many for a newer one to name is written again by a member without a pin, once for each write', async () => {
+    const b = await fleet.start();
+    for (let i = 0; i < 10; i++) await b.codec.rotate();
+    await fleet.clock.advance(HOUR);
+    const acceptKeysCreatedAfter = new Date(Math.floor(fleet.clock.wallMs() / 1_000) * 1_000);
+    await b.codec.rotate();
+    await fleet.clock.advance(2 * HOUR);
+    const before = await ids();
+    const a = await fleet.start({ acceptKeysCreatedAfter });
+    await a.codec.rotate();
+    expect(await ids()).toHaveLength(1 + 8 + 1);
+    const { writes } = fleet.store;
+    await fleet.clock.advance(6 * HOUR);
+    expect(await ids()).toEqual(expect.arrayContaining(before));
+    expect(fleet.store.writes - writes).toBe(1);
+    for (const from of [a, b]) expect([open(a, seal(from)), open(b, seal(from))]).toEqual(['state', 'state']);
+  });
+});
+
 describe('a document that only some servers would understand (F38)', () => {
   const changes: Record<string, (document: string) => string> = {
     'a number that is not finite': (document) => `${document.slice(0, -1)},"x":1e400}`,

@@ -434,6 +434,60 @@ describe('a publisher that was delayed (F41)', () => {
   });
 });
 
+describe('a policy with very short times', () => {
+  const policy = {
+    clockSkewSeconds: 0,
+    refreshEverySeconds: 1,
+    kmsCheckEverySeconds: 1,
+    sealOutageSeconds: 3,
+    storeOutageSeconds: 4,
+    rotateEverySeconds: 20,
+    tokenLifetimeSeconds: 60,
+  };
+
+  /** How many tokens ready members refuse in this time, of those that each member seals in every fifth of a second. */
+  async function refusedFor(seconds: number, members: readonly Member[]): Promise<number> {
+    let refused = 0;
+    for (let i = 0; i < 5 * seconds; i++) {
+      const tokens = members.flatMap((from) => (from.codec.health().canSeal ? [seal(from)] : []));
+      const ready = members.filter(({ codec }) => codec.health().ready);
+      refused += tokens.filter((token) => ready.some((to) => open(to, token) !== 'state')).length;
+      await fleet.clock.advance(0.2);
+    }
+    return refused;
+  }
+
+  const threeWith = async (options: Partial<KmsCodecOptions>): Promise<readonly Member[]> => {
+    const members: Member[] = [];
+    for (let i = 0; i < 3; i++) members.push(await start({ ring: fleet.store.connectUnwatched(), ...options }));
+    return members;
+  };
+
+  test('a backoffCap longer than sealOutage, with which members would make keys without end, is refused', async () => {
+    await expect(start({ policy })).rejects.toThrow(/backoffCapSeconds \(60\) .* sealOutageSeconds \(3\)/);
+  });
+
+  test('with the longest backoffCap for its sealOutage, a fleet makes scheduled keys only, and refuses no token', async () => {
+    const members = await threeWith({ policy: { ...policy, backoffCapSeconds: 3 } });
+    expect(await refusedFor(200, members)).toBe(0);
+    // The first key, and a successor every 20 s.
+    expect(fleet.kms.calls.generate).toBeLessThanOrEqual(1 + 200 / 20 + 1);
+  });
+
+  test('no member seals with an emergency key that a slow KMS delayed until the others could not have read it', async () => {
+    const times = { clockSkewSeconds: 4, refreshEverySeconds: 5, backoffCapSeconds: 3, storeOutageSeconds: 20 };
+    const members = await threeWith({ policy: { ...policy, ...times, rotateEverySeconds: 80 } });
+    // A new key takes two calls.
+    for (const seconds of [0.5, 1, 4]) {
+      fleet.kms.latency = () => pause(fleet.clock, seconds * 1_000);
+      const asked = Promise.allSettled([members[0]?.codec.rotate({ emergency: true })]);
+      expect(await refusedFor(30, members)).toBe(0);
+      const [{ status }] = await asked;
+      expect([seconds, status]).toEqual([seconds, seconds < 4 ? 'fulfilled' : 'rejected']);
+    }
+  });
+});
+
 describe('one service with a wrong date (F42)', () => {
   for (const service of ['kms', 'store'] as const) {
     for (const hours of [3, -3]) {

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { pause } from '../../src/base/clock.ts';
+import { encodeDocument, parseDocument, type RingEntry } from '../../src/ring/document.ts';
 import { FaultKms } from '../support/fault-kms.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
+import { Thief } from '../support/thief.ts';
 
 const HOUR = 3_600;
 
@@ -133,6 +135,102 @@ describe('refusals that come slowly', () => {
     fleet.kms.refused = undefined;
     await fleet.clock.advance(60);
     expect(open(b, seal(a))).toBe('state');
+  });
+});
+
+describe('junk in the place of a young ring, by an attacker who cannot call the KMS', () => {
+  const DAY = 24 * HOUR;
+
+  /** As many live entries and wraps as fit; the KMS refuses them all as corrupt. They seem older than the ring. */
+  async function junk(): Promise<readonly RingEntry[]> {
+    const thief = new Thief();
+    const now = fleet.clock.wallMs();
+    const created = now - 2 * HOUR * 1_000;
+    const times = { created, activates: created, sealsUntil: now + DAY * 1_000, opensUntil: now + 2 * DAY * 1_000 };
+    const entries = await Promise.all(Array.from({ length: 64 }, () => thief.newEntry(times)));
+    return entries.map((entry) => ({ ...entry, wraps: thief.junkWraps(entry.id, 16) }));
+  }
+
+  async function put(entries: readonly RingEntry[]): Promise<void> {
+    await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries }));
+  }
+
+  const answersAfter = (seconds: number): void => {
+    fleet.kms.latency = () => pause(fleet.clock, seconds * 1_000);
+  };
+
+  test('junk occupies a member for 20 s and one KMS call, after which a revocation goes through', async () => {
+    const member = await fleet.start(unwatched());
+    const good = await fleet.store.document();
+    await put(await junk());
+    answersAfter(4.9);
+    const { unwrap } = fleet.kms.calls;
+    while (fleet.kms.calls.unwrap === unwrap) await fleet.clock.advance(1);
+    const progress = { isRevoked: false };
+    void member.codec.revoke(sealingKey(member)).then(() => (progress.isRevoked = true));
+    // It waits for the read, which makes five calls for the junk, and one for a key that this member holds.
+    await fleet.clock.advance(25);
+    expect(fleet.kms.calls.unwrap - unwrap).toBeLessThanOrEqual(6);
+    await fleet.clock.advance(15);
+    expect(progress.isRevoked).toBe(true);
+    expect((await storedKeys())[0].id).toBe(parseDocument(good ?? '', 'default').entries[0]?.id);
+  });
+
+  test('members that a notification wakes do not all unwrap the junk at once', async () => {
+    const members = await fleet.startAll(3);
+    await fleet.clock.advance(30);
+    const { unwrap } = fleet.kms.calls;
+    await put(await junk());
+    fleet.store.notify();
+    await fleet.clock.advance(0.01);
+    expect(fleet.kms.calls.unwrap).toBe(unwrap);
+    await fleet.clock.advance(60);
+    for (const { codec } of members) expect(codec.health().status).toBe('ok');
+  });
+
+  test('sealing stops within the bound if the KMS refuses slowly while the attacker writes new junk again and again', async () => {
+    const member = await fleet.start(unwatched());
+    await fleet.clock.advance(HOUR);
+    fleet.kms.failing = 'denied';
+    answersAfter(4.9);
+    for (let i = 0; i < 49; i++) {
+      await put(await junk());
+      await fleet.clock.advance(20);
+    }
+    expect(member.codec.health().canSeal).toBe(false);
+  });
+
+  test('a member switches to an older ring that takes several reads to unwrap, whatever junk is beside it', async () => {
+    const before = await fleet.start(unwatched());
+    for (let i = 0; i < 40; i++) await during(60, before.codec.rotate());
+    const older = parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+    await fleet.clock.advance(HOUR);
+    await before.codec.close();
+    fleet.store.flush();
+    const member = await fleet.start(unwatched());
+    const young = sealingKey(member);
+    await put([...older, ...(await junk()).slice(0, 64 - older.length)]);
+    answersAfter(4.5);
+    await fleet.clock.advance(2 * HOUR);
+    expect(sealingKey(member)).not.toBe(young);
+    expect(member.codec.health().keys.filter(({ held }) => held)).toHaveLength(older.length + 1);
+  });
+});
+
+describe('wraps of a new key that an attacker replaced', () => {
+  test('sealing stops within the bound although the KMS refuses each of sixteen replaced wraps slowly', async () => {
+    const [a, b] = [await fleet.start(unwatched()), await fleet.start(unwatched())];
+    await fleet.clock.advance(HOUR);
+    await during(30, a.codec.rotate());
+    await a.codec.close();
+    const [first, second] = parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+    if (first === undefined || second === undefined) throw new Error('the ring has one key');
+    const entries = [first, { ...second, wraps: new Thief().junkWraps(second.id, 16) }];
+    await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries }));
+    fleet.kms.failing = 'denied';
+    fleet.kms.latency = () => pause(fleet.clock, 4_900);
+    await fleet.clock.advance(980);
+    expect(b.codec.health().canSeal).toBe(false);
   });
 });
 

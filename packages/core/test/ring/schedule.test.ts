@@ -5,6 +5,7 @@ import {
   compareAge,
   isPlanned,
   lateWaitMs,
+  longestDelayMs,
   maySeal,
   mayUnseal,
   newest,
@@ -97,6 +98,29 @@ describe('the schedule', () => {
     for (const reason of ['initial', 'revocation', 'emergency'] as const) {
       expect(isPlanned(timesOfNewKey(reason, T0 + 1, policy, T0 + 5_000), policy)).toBe(false);
     }
+  });
+
+  test.each([
+    ['scheduled', undefined, 300],
+    ['initial', undefined, 60],
+    ['revocation', undefined, 60],
+    ['emergency', undefined, 60],
+    ['initial', 3, 60],
+    ['emergency', 3, 3],
+    ['emergency', 300, 60],
+  ] as const)('a %s key, at a backoffCap of %s s, may be written until it is %d s old', (reason, cap, seconds) => {
+    const given = resolvePolicy({ backoffCapSeconds: cap }, { storeKind: 's3', createNow: false });
+    const times = timesOfNewKey(reason, T0 + 1, given, T0 + 5_000);
+    expect(longestDelayMs(times, given)).toBe(seconds * 1_000);
+  });
+
+  test.each([60, 900, 3_600])('an emergency key waits less than a planned one, even at a backoffCap of %d s', (cap) => {
+    const times = { backoffCapSeconds: cap, sealOutageSeconds: cap, kmsCheckEverySeconds: cap / 4 };
+    const given = resolvePolicy(times, { storeKind: 's3', createNow: false });
+    expect(isPlanned(timesOfNewKey('emergency', T0 + 1, given), given)).toBe(false);
+    expect(() =>
+      resolvePolicy({ ...times, backoffCapSeconds: cap + 1 }, { storeKind: 's3', createNow: false }),
+    ).toThrow(RangeError);
   });
 
   test('a member that has read a planned key waits for propagation − 2 R − S before it seals with that key', () => {

@@ -316,6 +316,37 @@ describe('a written document', () => {
     expect(sizesOf(writtenWith('v'.repeat(2 + left)))).toEqual([2, 0]);
   });
 
+  test('a key that only the pin of this member refuses is written if a known key of the ring vouches for it or names it', () => {
+    const idsOf = (entry: RingEntry, ...keys: readonly RingKey[]): readonly string[] =>
+      written(createSnapshot([...keys, tombstone(entry, undefined)]), documentWith(entry)).entries.map(({ id }) => id);
+    const unlinked = entryBy(two, [stranger]);
+    const naming = { ...ownKey(three), ancestors: ancestorsBy(three, [two]) };
+    expect(idsOf(unlinked, ownKey(one))).toEqual([one.id]);
+    expect(idsOf({ ...unlinked, vouchers: new Map([[one.id, junkMac]]) }, ownKey(one))).toEqual([one.id]);
+    expect(idsOf(unlinked, ownKey(one), { ...naming, isLeft: true })).toEqual([one.id]);
+    expect(idsOf(entryBy(two, [one]), ownKey(one))).toEqual([one.id, two.id]);
+    expect(idsOf(unlinked, naming)).toEqual([two.id, three.id]);
+  });
+
+  test('over 256 KiB, a key that only the pin of this member refuses is dropped last (F23)', () => {
+    const wrapped = Buffer.alloc(1_500);
+    const wraps = Array.from({ length: 15 }, (_, i) => ({
+      ...wrapBy(two, { keyId: `v${i}`, wrapped }),
+      isUnwrapped: true,
+    }));
+    const held = Array.from({ length: 7 }, (_, i) => ({ ...ownKey(testKey(i + 10)), wraps }));
+    const naming = { ...ownKey(four), wraps, ancestors: ancestorsBy(four, [two]) };
+    const pinnedOut = tombstone(entryBy(two, []), undefined);
+    const writtenWith = (keyIds: readonly string[]) => {
+      const padded = keyIds.map((keyId) => ({ ...wrapBy(one, { keyId }), isUnwrapped: true }));
+      return written(createSnapshot([{ ...ownKey(one), wraps: padded }, naming, ...held, pinnedOut]), undefined);
+    };
+    const base = ['u', 'v', 'w'].map((letter) => letter.repeat(2_000));
+    const left = MAX_DOCUMENT_BYTES - encodeDocument(writtenWith([...base, 'x'])).length;
+    const countWith = (more: number) => writtenWith([...base, 'x'.repeat(more + left)]).entries.length;
+    expect([countWith(1), countWith(2)]).toEqual([10, 9]);
+  });
+
   test('drops carried entries first if there are more than 64 keys (F23)', () => {
     const many = Array.from({ length: 64 }, (_, i) => testKey(i + 1));
     const full = createSnapshot(many.map(ownKey), [entryBy(testKey(70), [one])]);

@@ -215,6 +215,9 @@ describe('a write to the file ring in which one step fails (F32)', () => {
   test.each([
     [4_999, 'y'],
     [5_000, 'x'],
+    // The clock was set back, so to the others the lock seems to be from the future.
+    [-4_999, 'y'],
+    [-5_000, 'x'],
   ])('a write that held the lock for %d ms by the wall clock leaves the document %s', async (heldMs, stands) => {
     const revision = await write('x', undefined);
     let nowMs = Date.now();
@@ -369,6 +372,49 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     utimesSync(left, 1_000, 1_000);
     system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);
     expect(await isFree()).toBe(free);
+  });
+
+  test.each([
+    [10_000, false],
+    [10_001, true],
+  ])('a lock with a foreign file %d ms newer than the contender’s own file is free: %s', async (newerMs, free) => {
+    const left = await leave(() => 'foreign');
+    utimesSync(left, 1_000, 1_000);
+    system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 - newerMs } : undefined);
+    expect(await isFree()).toBe(free);
+  });
+
+  test('a lock file that a machine with a wrong clock left, dated a year ahead, does not delay a write', async () => {
+    const nextYear = Date.now() / 1_000 + 366 * 86_400;
+    const foreign = ['a'.repeat(16), 1, 1, 'b'.repeat(12)].join('.');
+    const left = await leave(() => 'foreign');
+    for (const file of [left, join(`${path}.lock`, foreign)]) {
+      writeFileSync(file, '');
+      utimesSync(file, nextYear, nextYear);
+    }
+    await expect(write('x', undefined)).resolves.toEqual(expect.any(String));
+    expect([system.waits, readdirSync(`${path}.lock`)]).toEqual([[], []]);
+  });
+
+  test('a running process that holds the lock since before the clock was set back does not delay a write', async () => {
+    const nextYear = Date.now() / 1_000 + 366 * 86_400;
+    utimesSync(await leave(), nextYear, nextYear);
+    await expect(write('x', undefined)).resolves.toEqual(expect.any(String));
+    expect(system.waits).toEqual([]);
+  });
+
+  test('a lock file that appears after this contender’s own is never taken for one from the future', async () => {
+    let left = '';
+    let lists = 0;
+    system.before = (call) => {
+      // This process was stopped before it looked at the others, and another one came meanwhile.
+      if (call !== 'readdir' || ++lists < 2) return;
+      left = join(`${path}.lock`, 'foreign');
+      writeFileSync(left, '');
+      utimesSync(left, Date.now() / 1_000 + 3_600, Date.now() / 1_000 + 3_600);
+    };
+    expect(await isFree()).toBe(false);
+    expect(readdirSync(`${path}.lock`)).toEqual([basename(left)]);
   });
 
   test('a foreign file that disappears during its check frees the lock; a failed check stops the write', async () => {

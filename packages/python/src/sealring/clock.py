@@ -75,6 +75,11 @@ def later(moment: Moment, ms: float) -> Deadline:
     return Deadline(moment.wall_ms + ms, moment.steady_ms + ms)
 
 
+def earlier(one: Deadline, other: Deadline) -> Deadline:
+    """A deadline that passes as soon as either of two deadlines passes."""
+    return Deadline(min(one.wall_ms, other.wall_ms), min(one.steady_ms, other.steady_ms))
+
+
 def uniform(random: RandomSource) -> float:
     """A random number in [0, 1) with 32 bits, for jitter."""
     return int.from_bytes(random(4), "little") / 2.0**32

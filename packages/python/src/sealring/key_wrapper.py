@@ -43,6 +43,8 @@ class KeyWrapper(Protocol):
        is refused as `corrupt` before any call.
     4. Every failure is a KeyWrapperError without any part of the vendor's error.
 
+    A codec makes up to four calls to a key wrapper at the same time, each in its own thread.
+
     If the service generates data keys or signs, the wrapper also has the methods of
     `DataKeyGenerator` or `EntrySigner`, respectively.
     """

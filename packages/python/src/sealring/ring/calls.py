@@ -46,13 +46,19 @@ class CallOptions(NamedTuple):
     """Whether a KMS check calls the next key wrapper before the one before it has failed, if that
     takes long."""
     until: Deadline | None = None
-    """When the waiting caller gives up."""
+    """When the caller gives up."""
     for_token: bool = False
     """Whether a token caused the call. An attacker may have chosen the token, so only entries that
     have never been tried are unwrapped."""
     defer_unwraps: bool = False
     """Whether unwraps that are not urgent are deferred, because the whole fleet reads at once after
     a notification."""
+
+    @property
+    def is_caused(self) -> bool:
+        """Whether a token or a notification caused the call: an attacker can send either to every
+        process at the same time."""
+        return self.for_token or self.defer_unwraps
 
 
 FOREGROUND = CallOptions(is_foreground=True)

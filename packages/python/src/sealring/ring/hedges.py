@@ -1,8 +1,10 @@
-"""Calls to several key wrappers: if one takes long, the next one is called before it has failed."""
+"""Calls that are made at the same time: those to several key wrappers, of which the next one is
+called before a slow one has failed, and those for several entries."""
 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TypeVar
 
 from ..derivation import overwrite
 from ..errors import KeyWrapperError
@@ -13,6 +15,8 @@ _HEDGE_SECONDS = 0.5
 _MOST_THREADS = 16
 
 Answer = bytearray | KeyWrapperError
+
+T = TypeVar("T")
 
 
 class Hedges:
@@ -37,18 +41,28 @@ class Hedges:
             pending = wait(pending, return_when=FIRST_COMPLETED).not_done
         return _with_first(begun)
 
-    def _begin(self, ask: Callable[[], Answer]) -> "Future[Answer]":
-        answer: Future[Answer] = Future()
+    def together(self, asks: Sequence[Callable[[], T]], discard: Callable[[T], object]) -> list[T]:
+        """The results of all calls, in order, which are made at the same time. If one of them
+        raises an error, the results of the others are passed to `discard`."""
+        *others, last = asks
+        # This thread makes one of them itself.
+        begun = [*map(self._begin, others), _done(last)]
+        wait(begun)
+        failed = next((one for one in begun if one.exception() is not None), None)
+        if failed is None:
+            return [one.result() for one in begun]
+        for one in begun:
+            if one.exception() is None:
+                discard(one.result())
+        # Raises the error.
+        return [failed.result()]
 
-        def run() -> None:
-            try:
-                answer.set_result(ask())
-            except BaseException as error:  # Passed to the waiting thread.
-                answer.set_exception(error)
+    def _begin(self, ask: Callable[[], T]) -> "Future[T]":
+        answer: Future[T] = Future()
 
         def run_counted() -> None:
             try:
-                run()
+                _run(ask, answer)
             finally:
                 with self._lock:
                     self._threads -= 1
@@ -57,13 +71,26 @@ class Hedges:
             has_room = self._threads < _MOST_THREADS
             self._threads += has_room
         if not has_room:
-            run()
+            _run(ask, answer)
             return answer
         try:
             threading.Thread(target=run_counted, name="sealring-hedge", daemon=True).start()
         except RuntimeError:  # The machine has no thread left.
             run_counted()
         return answer
+
+
+def _done(ask: Callable[[], T]) -> "Future[T]":
+    answer: Future[T] = Future()
+    _run(ask, answer)
+    return answer
+
+
+def _run(ask: Callable[[], T], answer: "Future[T]") -> None:
+    try:
+        answer.set_result(ask())
+    except BaseException as error:  # Passed to the waiting thread.
+        answer.set_exception(error)
 
 
 def _is_good(answer: "Future[Answer]") -> bool:

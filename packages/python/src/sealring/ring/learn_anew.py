@@ -77,6 +77,17 @@ class LearnAnew:
         attempt.raise_what_may_link()
         return attempt.signers()
 
+    @property
+    def has_unwrapped(self) -> bool:
+        """Whether an attempt has unwrapped a key that is not forgotten yet."""
+        return len(self._unwrapped) > 0
+
+    def forget_overwritten(self) -> None:
+        """Forgets the keys that were overwritten since, because a snapshot that was installed does
+        not use them."""
+        for name in [name for name, one in self._unwrapped.items() if one.held.is_overwritten]:
+            del self._unwrapped[name]
+
     def forget(self) -> None:
         """Forgets the keys that were unwrapped; the next snapshot that is installed overwrites
         those that it does not use."""

@@ -39,7 +39,9 @@ class RingPolicy:
     """Interval between reads of the ring, minus up to 20 % jitter."""
     backoff_cap_seconds: float = _time(60, 0.05, 3_600)
     """Longest pause between attempts while the store or the KMS fails. The pause is at first at
-    most 10 s; that limit doubles with each failure, up to this value."""
+    most 10 s; that limit doubles with each failure, up to this value. At most
+    `seal_outage_seconds`: otherwise, each member would make a new key whenever it reads the
+    ring."""
     token_lifetime_seconds: float = _time(3_600, 1, _YEAR)
     """How long a key unseals after it has stopped sealing; twice the clock skew is added. The `ttl`
     of a boundary must not be longer than this. The option limits the lives of keys, not the age of
@@ -84,6 +86,7 @@ class RingPolicy:
             given = f"{_OWNER}: propagation_seconds ({self.propagation})"
             raise ValueError(f"{given} must be at least {told} ({least})")
         self._check_at_least("seal_outage_seconds", 3, "kms_check_every_seconds")
+        self._check_at_least("seal_outage_seconds", 1, "backoff_cap_seconds")
         self._check_at_least("store_outage_seconds", 4, "refresh_every_seconds")
         self._check_at_least("rotate_every_seconds", 1, "store_outage_seconds")
         self._check_at_least("rotate_every_seconds", 4, "propagation_seconds")

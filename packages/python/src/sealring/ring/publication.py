@@ -10,6 +10,7 @@ from .certificates import (
     certificate_of,
     is_certified,
     is_right_wrap,
+    right_vouchers,
     signers_of,
     vouchers_by,
 )
@@ -31,7 +32,8 @@ from .policy import MAX_RING_KEYS
 from .snapshot import RingKey, RingSnapshot, age
 
 # The number of the last round of `document_of`. Round 0 keeps everything; the next rounds also
-# leave out carried entries, tombstones, some of the wraps and some of the certificates.
+# leave out carried entries, tombstones, some of the wraps and, last, some of the certificates and
+# the keys that only the pin refuses.
 _MOST_SPARED = 4
 _NO_MACS: Macs = {}
 
@@ -59,23 +61,46 @@ def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
     return replace(key, is_revoked=True, held=None, revocation=Revocation(at, by)) if by else None
 
 
+def written_keys(known: RingSnapshot, publisher: Publisher) -> list[RingKey]:
+    """The keys that this process writes: not those of a ring that it has left, and not those whose
+    life is over. A key that only its pin refuses is in use elsewhere, but a writer without any key
+    can invent such entries: they are written only if a known key names them as ancestors or vouches
+    for them."""
+    signers = signers_of(known.keys, publisher.past)
+    told = [key.ancestors for key in known.keys if not key.is_left]
+    named = {key_id for one in told if one is not None for key_id in one.ids}
+
+    def may_be_junk(key: RingKey) -> bool:
+        return _is_only_pinned_out(key) and not (key.id in named or right_vouchers(key, signers))
+
+    kept = (key for key in known.keys if not key.is_left and not publisher.is_removable(key))
+    return [key for key in kept if not may_be_junk(key)]
+
+
+def _is_only_pinned_out(key: RingKey) -> bool:
+    return key.is_tombstone and key.revocation is None
+
+
 def document_of(
     known: RingSnapshot, read: RingDocument | None, publisher: Publisher
 ) -> RingDocument:
     """The document with all known facts, which replaces `read`. While there is room, it keeps the
     certificates in `read` that only other processes can check. If the document exceeds a limit, the
     oldest revocations are left out first; then entries that are merely carried, then all
-    tombstones, then wraps that this process neither made nor unwrapped, then further certificates.
-    A key that may be used is never left out."""
+    tombstones, then wraps that this process neither made nor unwrapped, then further certificates
+    and keys that only the pin of this process refuses. A key that it may use is never left out."""
     signers = signers_of(known.keys, publisher.past)
     there = {} if read is None else {entry.id: entry for entry in read.entries}
-    kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+    kept = written_keys(known, publisher)
     current = signers_of(kept, {})
     # A key that only the pin of this process refuses is in use elsewhere.
     in_use = [key for key in kept if key.revocation is None]
     links = _links_between(in_use, known.by_id)
     spared = 0
     while True:
+        if spared >= _MOST_SPARED:
+            in_use = [key for key in in_use if not _is_only_pinned_out(key)]
+            links = _links_between(in_use, known.by_id)
         carried = () if spared >= 1 else known.carried + known.unreadable
         revoked = [key for key in kept if key.revocation and (spared < 2 or not key.is_tombstone)]
         room = max(0, MAX_RING_KEYS - len(in_use) - len(carried))

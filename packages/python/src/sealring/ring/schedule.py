@@ -14,6 +14,8 @@ ring can have it. `scheduled`, `requested` and `key-version` (the KMS key has a 
 propagation."""
 
 _MS = 1_000
+# How old a key that does not wait for the propagation time may be when it is written.
+_LONGEST_HASTY_DELAY_MS = 60_000
 _NEVER_MS = -float("inf")
 
 
@@ -52,6 +54,17 @@ def times_of_new_key(
 def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
     """Whether the times of a key let it reach all members before it seals."""
     return activates - created >= policy.propagation * _MS
+
+
+def longest_delay_ms(created: float, activates: float, policy: RingPolicy) -> float:
+    """How old a new key may be when it is written. An older one could seal before the other members
+    have read it: an emergency key waits for a refresh, the backoff cap and the skew, so it may use
+    up the backoff cap."""
+    if is_planned(created, activates, policy):
+        return policy.refresh_every_seconds * _MS
+    if activates <= created:
+        return _LONGEST_HASTY_DELAY_MS
+    return min(_LONGEST_HASTY_DELAY_MS, policy.backoff_cap_seconds * _MS)
 
 
 def rotate_at(activates: float, policy: RingPolicy) -> float:

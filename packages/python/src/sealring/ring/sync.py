@@ -4,9 +4,9 @@ document lacks it."""
 
 from dataclasses import replace
 
-from ..clock import Deadline, Moment, age_ms, later
+from ..clock import Deadline, Moment, age_ms, earlier, later
 from ..errors import KeyWrapperError, RingStoreError
-from .calls import CallOptions
+from .calls import BACKGROUND, CallOptions
 from .certificates import birth
 from .document import RingDocument, RingEntry, RingWrap, encode_document
 from .facts import belongs, lacks, learn, unwrapped_key, with_unwrapped
@@ -21,6 +21,11 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
+# How long one read unwraps entries, as a multiple of the deadline of one KMS call.
+_CALLS_OF_A_READ = 4
+# The same while refusals are counted: their number within the window depends on how long a pass
+# takes.
+_CALLS_WHILE_REFUSED = 1
 # The longest random wait before overwriting a document that lacks something. The wait is random
 # because it is enough if one of many members does this.
 _REPAIR_WAIT_MS = 5_000
@@ -78,9 +83,9 @@ class RingSync:
                 # stays the same.
                 and not view.snapshot.unreadable
                 and not any(map(judgement.is_from_the_future, document.entries))
-                # A read caused by a token never makes a process switch to another ring, so the next
-                # read checks again.
-                and not options.for_token
+                # A read that others caused never makes a process switch to another ring, so the
+                # next read checks again.
+                and not options.is_caused
             )
             self._note_learned(document if is_whole else None)
         now = view.now()
@@ -233,19 +238,18 @@ class RingSync:
         """Unwraps the new entries that are vouched for, and replaces the view once, so that a
         revocation takes effect together with its successor. Returns the failure of an entry that
         could not be unwrapped."""
-        view, began = self._view, self._view.now()
+        view, limited = self._view, options._replace(until=self._unwraps_until(options))
         was_unreadable = {entry.id for entry in view.snapshot.unreadable}
         tried = was_unreadable | {entry.id for entry in view.snapshot.carried}
         failures: dict[str, KeyWrapperError] = {}
         known, wanted = learn(view.snapshot, document, view.judgement())
-        if not wanted and not options.for_token and self._go_over(document, options):
+        if not wanted and not options.is_caused and self._go_over(document, limited):
             return None
         while True:
             batch = self._next_batch(wanted, failures, tried, options)
-            most_ms = 4 * view.policy.kms_timeout_seconds * _MS
-            if not batch or age_ms(began, view.now()) > most_ms:
+            if not batch or self._is_over(limited):
                 break
-            learned = self._unwrap(batch, document, known, options, failures)
+            learned = self._unwrap(batch, document, known, limited, failures)
             if learned:
                 known = with_unwrapped(known, learned, view.judgement())
                 known, wanted = learn(known, document, view.judgement())
@@ -262,6 +266,19 @@ class RingSync:
         view.install(create_snapshot(known.keys, pending, filter(is_unreadable, wanted)))
         return next((failures[entry.id] for entry in pending if entry.id in failures), None)
 
+    def _unwraps_until(self, options: CallOptions) -> Deadline:
+        """When this read stops unwrapping, because other work must not wait for a document that an
+        attacker wrote."""
+        view, now = self._view, self._view.now()
+        is_refused = view.limits.is_refused(now)
+        calls = _CALLS_WHILE_REFUSED if is_refused else _CALLS_OF_A_READ
+        over = later(now, calls * view.policy.kms_timeout_seconds * _MS)
+        return over if options.until is None else earlier(options.until, over)
+
+    def _is_over(self, options: CallOptions) -> bool:
+        """Whether the time of this read is over."""
+        return options.until is not None and options.until.ms_left(self._view.now()) <= 0
+
     def _next_batch(
         self,
         wanted: list[RingEntry],
@@ -269,14 +286,13 @@ class RingSync:
         tried: set[str],
         options: CallOptions,
     ) -> list[RingEntry]:
-        # A read that a token or another member caused repeats no unwrap; reads by the timer do.
-        is_caused = options.for_token or options.defer_unwraps
+        # A read that others caused repeats no unwrap; reads by the timer do.
         now_ms = self._view.wall_ms()
         urgent = [
             entry
             for entry in wanted
             if entry.id not in failures
-            and not (is_caused and entry.id in tried)
+            and not (options.is_caused and entry.id in tried)
             and (not options.defer_unwraps or entry.activates <= now_ms)
         ]
 
@@ -319,12 +335,7 @@ class RingSync:
         that the same key wrapper unwraps: one refusal can be a stray one."""
         tried = [entry for entry in wanted if entry.id in failures]
         refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
-        try:
-            unwrapped = self.prove(options) if refused else None
-        except KeyWrapperError:
-            # If this failure is a refusal, `prove` has counted it. The read fails with the answer
-            # for the entry.
-            return
+        unwrapped = self._proved(options) if refused else None
         if unwrapped is None:
             return
         now = self._view.now()
@@ -335,11 +346,20 @@ class RingSync:
             if self._wraps.note_refused(entry, unwrapped):
                 failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
+    def _proved(self, options: CallOptions) -> RingWrap | None:
+        """The wrap of a held key that the KMS unwraps now; None if it does not."""
+        try:
+            return self.prove(options)
+        except KeyWrapperError:
+            # If this failure is a refusal, `prove` has counted it. The read fails with the answer
+            # for the entry.
+            return None
+
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
         """The one exception to "a member that knows a key never learns the ring again": its own
         ring was created recently, while an older one was missing from the store, and the older one
         is back. Switches to the older ring; tokens sealed with the left ring can be unsealed until
-        they expire."""
+        they expire. If the time of this read is not enough, the next read continues."""
         view = self._view
         own = (key for key in view.snapshot.keys if not key.is_left and not key.is_tombstone)
         root = min(own, key=birth, default=None)
@@ -352,19 +372,28 @@ class RingSync:
         is_known = any(entry.id in view.snapshot.by_id for entry in document.entries)
         if not is_young or not is_older or is_known:
             return False
+        self._anew.forget_overwritten()
         try:
             known = self._anew.learn(document, options)
-        except RingStoreError:
-            return False
-        except KeyWrapperError as error:
-            # The document holds neither a usable ring nor the ring of this process.
-            if error.kind == "corrupt" or is_refusal(error.kind):
-                return False
-            raise
-        finally:
+        except (RingStoreError, KeyWrapperError) as error:
+            if not self._is_no_ring(error, options):
+                raise
             self._anew.forget()
+            return False
+        self._anew.forget()
         if is_dead(known, view.wall_ms()):
             return False
         left = [replace(key, is_left=True) for key in view.snapshot.keys]
         view.begin(create_snapshot([*known.keys, *left]))
         return True
+
+    def _is_no_ring(self, error: RingStoreError | KeyWrapperError, options: CallOptions) -> bool:
+        """Whether a document that could not be learned as a whole is neither a usable ring nor the
+        ring of this process. If nothing of it was unwrapped before the time was over, although the
+        KMS unwraps a held key, it is junk: an attacker who cannot call the KMS can fill a document
+        with wraps, so this process does not try all of them."""
+        if self._is_over(options):
+            return not self._anew.has_unwrapped and self._proved(BACKGROUND) is not None
+        return (
+            isinstance(error, RingStoreError) or error.kind == "corrupt" or is_refusal(error.kind)
+        )

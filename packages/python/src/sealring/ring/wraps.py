@@ -4,6 +4,7 @@ recomputed from it."""
 
 import hashlib
 import hmac
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -106,27 +107,31 @@ class KeyWraps:
         # key id.
         self._corrupt: dict[bytes, Moment] = {}
         self._last_answers: dict[int, _LastAnswer] = defaultdict(_LastAnswer)
+        # Guards these two, because several entries are unwrapped at the same time.
+        self._lock = threading.Lock()
         self._hedges = Hedges()
 
     def last_failure(self, otherwise: KeyWrapperError) -> KeyWrapperError:
         """The last failures of key wrappers, and the number of their attempts;
         `otherwise` if none is known."""
-        known = [self._last_answers[id(wrapper)].failure for wrapper in self.wrappers]
+        with self._lock:
+            known = [self._last_answers[id(wrapper)].failure for wrapper in self.wrappers]
         failures = [failure for failure in known if failure is not None]
         return all_of(failures) if failures else otherwise
 
     def unwrap(
         self, entries: Sequence[RingEntry], options: CallOptions
     ) -> list[Unwrapped | KeyWrapperError]:
-        """Unwraps each entry with the first key wrapper that can unwrap it. A KeyWrapperError is
-        the mildest error of the key wrappers that were called. It is `corrupt`, without a call, if
-        no wrap belongs to these key wrappers, or if all of their wraps were already noted as
-        corrupt. Failures that may pass are retried together."""
+        """Unwraps all entries at the same time, each with the first key wrapper that can unwrap it.
+        A KeyWrapperError is the mildest error of the key wrappers that were called. It is
+        `corrupt`, without a call, if no wrap belongs to these key wrappers, or if all of their
+        wraps were already noted as corrupt. Failures that may pass are retried together."""
         answers: dict[str, Unwrapped | KeyWrapperError] = {}
         attempt, left = 1, list(entries)
         while left:
-            for entry in left:
-                answers[entry.id] = self._unwrapped(entry, options)
+            asks = [partial(self._unwrap_with_each, entry, options) for entry in left]
+            for entry, answer in zip(left, self._hedges.together(asks, _discard), strict=True):
+                answers[entry.id] = self._unwrapped(answer)
             failed = [one for one in left if isinstance(answers[one.id], KeyWrapperError)]
             left = [one for one in failed if may_pass(answers[one.id])]  # type: ignore[arg-type]
             waited_for = answers[left[0].id] if left else None
@@ -378,9 +383,10 @@ class KeyWraps:
             )
             # A call that was cut short by the end of a start does not count.
             is_cut = is_short and isinstance(answer, KeyWrapperError) and answer.hint == TOO_LATE
-            self._last_answers[id(wrapper)].note(
-                answer if isinstance(answer, KeyWrapperError) else None, is_cut=is_cut
-            )
+            with self._lock:
+                self._last_answers[id(wrapper)].note(
+                    answer if isinstance(answer, KeyWrapperError) else None, is_cut=is_cut
+                )
             return answer
 
         return self._retried(attempt, options)
@@ -399,10 +405,11 @@ class KeyWraps:
 
     def _note_corrupt(self, entry: RingEntry, wrap: RingWrap) -> None:
         identity = self._identity(entry, wrap)
-        self._corrupt.pop(identity, None)
-        self._corrupt[identity] = self._view.now()
-        if len(self._corrupt) > _MAX_CORRUPT:
-            del self._corrupt[next(iter(self._corrupt))]
+        with self._lock:
+            self._corrupt.pop(identity, None)
+            self._corrupt[identity] = self._view.now()
+            if len(self._corrupt) > _MAX_CORRUPT:
+                del self._corrupt[next(iter(self._corrupt))]
 
     def _is_corrupt(self, entry: RingEntry, wrap: RingWrap) -> bool:
         # A wrap whose key is held was unwrapped before: later answers about it do not count.
@@ -417,8 +424,9 @@ class KeyWraps:
         question = entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped, wrap.signature
         return hashlib.sha256(repr(question).encode("ascii", "backslashreplace")).digest()
 
-    def _unwrapped(self, entry: RingEntry, options: CallOptions) -> Unwrapped | KeyWrapperError:
-        answer = self._unwrap_with_each(entry, options)
+    def _unwrapped(
+        self, answer: tuple[bytearray, RingWrap] | KeyWrapperError
+    ) -> Unwrapped | KeyWrapperError:
         if isinstance(answer, KeyWrapperError):
             return answer
         data_key, wrap = answer
@@ -506,6 +514,11 @@ class KeyWraps:
         else:
             data_key, hint = unbound_plaintext(plaintext, context), "the context does not match"
         return _corrupt(wrapper.provider, "unwrap", hint) if data_key is None else data_key
+
+
+def _discard(answer: tuple[bytearray, RingWrap] | KeyWrapperError) -> None:
+    if not isinstance(answer, KeyWrapperError):
+        overwrite(answer[0])
 
 
 def _certified(wrap: WrappedKey, signature: bytes | None, own: HeldKey) -> RingWrap:

@@ -14,16 +14,14 @@ from .document import RingDocument, RingEntry, time_ms
 from .events import hashed_key_id
 from .facts import lacks, unwrapped_key
 from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS
-from .publication import document_of, revoked_key
-from .schedule import RotationReason, is_planned, times_of_new_key
+from .publication import document_of, revoked_key, written_keys
+from .schedule import RotationReason, longest_delay_ms, times_of_new_key
 from .snapshot import RingKey, RingSnapshot, with_keys, with_revoked
 from .store import StoredDocument
 from .view import RingView
 from .wraps import KeyWraps
 
 _MS = 1_000
-# The maximum age of an entry that is active at once when it is written.
-_HASTY_ENTRY_MS = 60_000
 # The number of keys at which the ring gets no further key, by the reason for that key. For an
 # urgent key, which is not listed, only keys in use count.
 _MOST_KEYS: Mapping[RotationReason, int] = {
@@ -181,8 +179,7 @@ class RingWriter:
         return until_ms - wall_ms
 
     def _kept(self, known: RingSnapshot) -> list[RingKey]:
-        publisher = self._view.publisher(self._view.now())
-        return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+        return written_keys(known, self._view.publisher(self._view.now()))
 
     def _has_room(self, known: RingSnapshot) -> bool:
         """Whether there is room for a key that nothing else can replace. Revoked keys can be left
@@ -257,9 +254,7 @@ class RingWriter:
     def _is_too_old(self, new: NewKey) -> bool:
         """Whether a new key is too old to be published. If the publisher was delayed, the key would
         become active before the other members can know it."""
-        policy = self._view.policy
-        planned = is_planned(new.entry.created, new.entry.activates, policy)
-        most_ms = policy.refresh_every_seconds * _MS if planned else _HASTY_ENTRY_MS
+        most_ms = longest_delay_ms(new.entry.created, new.entry.activates, self._view.policy)
         return age_ms(new.began, self._view.now()) > most_ms
 
     def _write(self, known: RingSnapshot, new: NewKey | None) -> None:

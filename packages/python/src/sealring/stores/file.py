@@ -24,11 +24,11 @@ _LONGEST_BACKOFF_SECONDS = 0.25
 
 class FileRing:
     """A ring in one file, for the processes of one machine, or of several that share a file system
-    with atomic rename, exclusive create and directory listings that are never out of date. The file
-    is replaced as a whole, so a reader never sees half a document. Once a write has returned, the
-    document is on the disk. Next to the file are a directory `<path>.lock` and, during a write, a
-    temporary file. A write that cannot get the lock within 10 s changes nothing and is
-    `unavailable`.
+    with atomic rename, exclusive create and directory listings that are never out of date. If the
+    machines date their files themselves, their clocks must agree within 5 s. The file is replaced
+    as a whole, so a reader never sees half a document. Once a write has returned, the document is
+    on the disk. Next to the file are a directory `<path>.lock` and, during a write, a temporary
+    file. A write that cannot get the lock within 10 s changes nothing and is `unavailable`.
 
     A write through a symbolic link is refused as `read-only`, because the rename would replace the
     link. The directory must exist, because a volume that is not mounted must not look like a ring

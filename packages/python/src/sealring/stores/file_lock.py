@@ -3,8 +3,9 @@ respect it.
 
 It is a directory with one file per contender. Each makes its own file first and then checks the
 others, so at least one of two sees the other and withdraws. A contender counts as dead after 10 s,
-or, on this machine, as soon as its process has ended. Names are unique, so removing the file of a
-dead contender never removes the file of a live one."""
+or, on this machine, as soon as its process has ended. It also counts as dead if it is dated more
+than 10 s after a file that is created later: its clock was wrong. Names are unique, so removing the
+file of a dead contender never removes the file of a live one."""
 
 import hashlib
 import os
@@ -23,7 +24,8 @@ LOCK_USABLE_MS = 5_000
 guards."""
 
 # Age from which a contender counts as dead even if it is running, because a suspended process must
-# not block the others.
+# not block the others. A contender whose date is further than this in the future was dated by a
+# wrong clock, and is dead, too.
 _DEAD_MS = 10_000
 _NAME = re.compile(r"([A-Za-z0-9_-]{16})\.([0-9]{1,10})\.([0-9]{1,20})\.[A-Za-z0-9_-]{12}")
 _UNKNOWN = "0"
@@ -38,9 +40,11 @@ class FileLock:
 
     def age_ms(self) -> float:
         """How long the lock has been held, by the clock that has advanced further, because a
-        monotonic clock stops while the machine is suspended."""
+        monotonic clock stops while the machine is suspended. A wall clock that was set back counts
+        in the same way as one that was set forward: to the others, the lock seems to be from the
+        future."""
         wall_ms, steady_ms = _now()
-        return max(wall_ms - self._wall_ms, steady_ms - self._steady_ms)
+        return max(abs(wall_ms - self._wall_ms), steady_ms - self._steady_ms)
 
     def release(self) -> None:
         remove_if_present(self._path)
@@ -60,8 +64,10 @@ def try_file_lock(directory: str) -> FileLock | None:
         os.mkdir(directory, 0o700)
     machine, start = _who_am_i()
     # This check avoids creating a file while another contender holds the lock. The time of the file
-    # system's clock, which ages need, is not known yet.
-    if _is_any_alive(directory, os.listdir(directory), machine, None):
+    # system's clock, which ages need, is not known yet. Only a date that is read here can be from
+    # the future: a contender that comes later is dated later.
+    before: dict[str, float] = {}
+    if _is_any_alive(directory, os.listdir(directory), machine, before, None):
         return None
     own = f"{machine}.{os.getpid()}.{start}.{secrets.token_urlsafe(9)}"
     lock = FileLock(os.path.join(directory, own))
@@ -70,7 +76,7 @@ def try_file_lock(directory: str) -> FileLock | None:
     now_ms = _create(os.path.join(directory, own))
     try:
         others = [name for name in os.listdir(directory) if name != own]
-        is_alone = not _is_any_alive(directory, others, machine, now_ms)
+        is_alone = not _is_any_alive(directory, others, machine, before, now_ms)
     finally:
         if not is_alone:
             lock.release()
@@ -100,16 +106,37 @@ def _create(path: str) -> float:
         raise
 
 
-def _is_any_alive(directory: str, names: list[str], machine: str, now_ms: float | None) -> bool:
+def _is_any_alive(
+    directory: str,
+    names: list[str],
+    machine: str,
+    before: dict[str, float],
+    now_ms: float | None,
+) -> bool:
+    """Whether any contender is alive. Removes the files of dead ones. `now_ms` is the time by the
+    file system's clock, if this contender knows it; until then, the dates of the others are added
+    to `before`."""
     is_alive = False
     for name in names:
         path = os.path.join(directory, name)
         contender = _contender_of(name)
         is_here = contender is not None and contender.machine == machine
         is_gone = contender is not None and is_here and not _is_running(contender)
-        if is_gone or (now_ms is not None and not _is_recent(path, now_ms)):
+        dated_ms = None if is_gone else _date_of(path)
+        if now_ms is None:
+            if is_gone:
+                remove_if_present(path)
+            elif dated_ms is not None:
+                before[name] = dated_ms
+                is_near = abs(time.time() * 1_000 - dated_ms) <= _DEAD_MS
+                is_alive = is_alive or (is_here and is_near)
+        elif (
+            dated_ms is None
+            or now_ms - dated_ms > _DEAD_MS
+            or before.get(name, now_ms) - now_ms > _DEAD_MS
+        ):
             remove_if_present(path)
-        elif now_ms is not None or (is_here and _is_recent(path, time.time() * 1_000)):
+        else:
             is_alive = True
     return is_alive
 
@@ -121,11 +148,12 @@ def _contender_of(name: str) -> _Contender | None:
     return None if found is None else _Contender(found[1], int(found[2]), found[3])
 
 
-def _is_recent(path: str, now_ms: float) -> bool:
+def _date_of(path: str) -> float | None:
+    """The modification time of a file, in milliseconds; None if it is gone."""
     try:
-        return now_ms - os.stat(path).st_mtime_ns / 1e6 <= _DEAD_MS
+        return os.stat(path).st_mtime_ns / 1e6
     except FileNotFoundError:
-        return False
+        return None
 
 
 def _is_running(contender: _Contender) -> bool:
