@@ -148,7 +148,8 @@ export class KeyWrapperTrial extends Trial {
 
   /** Default options. Half of them, at random, also have a signal and `onServiceDate`, as those of a ring codec do. */
   #complete(options: Options): WrapOptions {
-    const more = this.random.below(2) === 0 ? undefined : { signal: new AbortController().signal, onServiceDate };
+    const more =
+      this.random.below(2) === 0 ? undefined : { signal: new AbortController().signal, onServiceDate: () => undefined };
     return { ...OPTIONS, ...more, ...options };
   }
 
@@ -287,8 +288,6 @@ export function bytesOf(value: unknown, what: string): Uint8Array {
   expectThat(types.isUint8Array(value), `${what} returned ${kindOf(value)}, not bytes`);
   return value;
 }
-
-const onServiceDate = (): void => undefined;
 
 function optionsOf(signal?: AbortSignal, onServiceDate?: WrapOptions['onServiceDate']): WrapOptions {
   return { ...OPTIONS, ...(signal && { signal }), ...(onServiceDate && { onServiceDate }) };

@@ -10,7 +10,7 @@ import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts
 import { isRefused } from './kill-switch.ts';
 
 /** How many entries of a document are unwrapped at the same time. */
-const BATCH = 4;
+export const BATCH = 4;
 
 /** The parts that a member needs to read a ring that it does not know. */
 export interface LearnAnewOptions extends CallOptions {
@@ -212,4 +212,16 @@ function mayPass(failure: unknown): boolean {
 /** Whether the ring that a member learned has no usable key: every key has expired or is revoked. */
 export function isDead(known: RingSnapshot, nowMs: number): boolean {
   return !known.keys.some((key) => isUsable(key) && nowMs < key.opensUntil);
+}
+
+/**
+ * Whether a document may hold an older ring than that of `known`, which was created after `leastCreated`: no key of one
+ * is in the other, and the ring of `known` has lost no keys.
+ */
+export function mayBeOlderRing({ entries }: RingDocument, known: RingSnapshot, leastCreated: number): boolean {
+  const own = known.keys.filter((key) => !key.isLeft && !isTombstone(key));
+  const [root] = own.toSorted(newestFirst).slice(-1);
+  // The oldest key of a new ring has no ancestors: a ring whose oldest key has some is older, and has lost keys.
+  if (root?.ancestors?.ids.length !== 0 || root.created <= leastCreated) return false;
+  return entries.some(({ created }) => created < root.created) && !entries.some(({ id }) => known.byId.has(id));
 }

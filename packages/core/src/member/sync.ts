@@ -3,20 +3,17 @@ import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { Unwrapped } from '../kms/wraps.ts';
-import { newestFirst } from '../ring/certificates.ts';
-import { type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
-import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
+import { type RingDocument, type RingEntry } from '../ring/document.ts';
+import { isFromTheFuture, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
 import { isRefused, LEAST_SPACING_MS } from './kill-switch.ts';
 import type { KmsCheck } from './kms-check.ts';
-import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
+import { BATCH, isDead, type LearnAnewOptions, learnAnew, mayBeOlderRing, pastSigners } from './learn-anew.ts';
 import type { MemberParts } from './parts.ts';
 import type { Repairs } from './repairs.ts';
 
 const MS = 1_000;
-/** How many entries of a document are unwrapped at the same time. */
-const BATCH = 4;
 /** How long one read unwraps entries, as a multiple of the deadline of one KMS call. */
 const CALLS_OF_A_READ = 4;
 /** The same while refusals are counted: their number within the window depends on how long a pass takes. */
@@ -210,7 +207,7 @@ export class RingSync {
     failures: Map<string, unknown>,
     options: SyncOptions,
   ): Promise<void> {
-    const unwrapped = await this.#checked(options);
+    const unwrapped = await this.check.tryToRun(options);
     if (unwrapped === undefined) return;
     const now = this.#o.view.now();
     for (const entry of refused) {
@@ -221,32 +218,15 @@ export class RingSync {
     }
   }
 
-  /** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
-  async #checked(options: CallOptions): Promise<RingWrap | undefined> {
-    try {
-      return await this.check.run(options);
-    } catch {
-      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
-      return undefined;
-    }
-  }
-
   /**
    * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
    * had lost an older ring, which has now come back. Switches to the older ring, but still unseals the tokens of its
    * newer ring until they expire. If the time of this read is not enough, the next read continues.
    */
   async #goOver(document: RingDocument, options: LimitedOptions): Promise<boolean> {
-    const { keys, byId } = this.#o.view.snapshot;
-    const [root] = keys
-      .filter((key) => !key.isLeft && !isTombstone(key))
-      .toSorted(newestFirst)
-      .slice(-1);
-    // The oldest key of a new ring has no ancestors: a ring whose oldest key has some is older, and has lost keys.
-    if (root?.ancestors?.ids.length !== 0) return false;
-    const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
-    const isOlder = document.entries.some(({ created }) => created < root.created);
-    if (!isYoung || !isOlder || document.entries.some(({ id }) => byId.has(id))) return false;
+    const { keys } = this.#o.view.snapshot;
+    const leastCreated = this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
+    if (!mayBeOlderRing(document, this.#o.view.snapshot, leastCreated)) return false;
     // An installation since the last read has overwritten the data keys that its snapshot does not contain.
     for (const [name, { held }] of this.#unwrapped) if (!this.#o.wraps.holds(held)) this.#unwrapped.delete(name);
     let known: RingSnapshot;
@@ -272,7 +252,7 @@ export class RingSync {
     if (!hasPassed(options.until, this.#o.view.now())) {
       return error instanceof RingStoreError || isCorrupt(error) || isRefused(error);
     }
-    return this.#unwrapped.size === 0 && (await this.#checked({})) !== undefined;
+    return this.#unwrapped.size === 0 && (await this.check.tryToRun({})) !== undefined;
   }
 
   /** The facts that a member without known facts adopts from a document; see {@link learnAnew}. */
