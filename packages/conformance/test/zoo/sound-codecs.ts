@@ -424,7 +424,7 @@ function signedBefore(keys: readonly Buffer[]): RequestStateCodec {
       return Buffer.concat([signature, payload]).toString('base64url');
     },
     unseal(token) {
-      const bytes = Buffer.from(String(token), 'base64url');
+      const bytes = Buffer.from(typeof token === 'string' ? token : '', 'base64url');
       if (bytes.toString('base64url') !== token || bytes.length < 64) throw new InvalidRequestState('malformed');
       const payload = bytes.subarray(64);
       if (pairs.some(({ open }) => verify(null, payload, open, bytes.subarray(0, 64)))) return Uint8Array.from(payload);

@@ -53,19 +53,19 @@ export class KmsCheck {
     }
   }
 
-  /** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
-  async tryToRun(options: CallOptions): Promise<RingWrap | undefined> {
-    try {
-      return await this.run(options);
-    } catch {
-      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
-      return undefined;
-    }
-  }
-
   #keyToCheck(): UsableKey | undefined {
     const { view } = this.#o;
     const keys = liveKeys(view.snapshot, view.wallMs()).filter(isUsable);
     return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
+  }
+}
+
+/** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
+export async function tryToRun(check: KmsCheck, options: CallOptions): Promise<RingWrap | undefined> {
+  try {
+    return await check.run(options);
+  } catch {
+    // The kill switch counts a refusal; the refresh fails with the answer for the entry.
+    return undefined;
   }
 }

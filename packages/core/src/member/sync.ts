@@ -8,7 +8,7 @@ import { isFromTheFuture, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
 import { isRefused, LEAST_SPACING_MS } from './kill-switch.ts';
-import type { KmsCheck } from './kms-check.ts';
+import { type KmsCheck, tryToRun } from './kms-check.ts';
 import { BATCH, isDead, type LearnAnewOptions, learnAnew, mayBeOlderRing, pastSigners } from './learn-anew.ts';
 import type { MemberParts } from './parts.ts';
 import type { Repairs } from './repairs.ts';
@@ -207,7 +207,7 @@ export class RingSync {
     failures: Map<string, unknown>,
     options: SyncOptions,
   ): Promise<void> {
-    const unwrapped = await this.check.tryToRun(options);
+    const unwrapped = await tryToRun(this.check, options);
     if (unwrapped === undefined) return;
     const now = this.#o.view.now();
     for (const entry of refused) {
@@ -252,7 +252,7 @@ export class RingSync {
     if (!hasPassed(options.until, this.#o.view.now())) {
       return error instanceof RingStoreError || isCorrupt(error) || isRefused(error);
     }
-    return this.#unwrapped.size === 0 && (await this.check.tryToRun({})) !== undefined;
+    return this.#unwrapped.size === 0 && (await tryToRun(this.check, {})) !== undefined;
   }
 
   /** The facts that a member without known facts adopts from a document; see {@link learnAnew}. */
