@@ -102,9 +102,12 @@ export interface WrappedKey {
 
 /** The context of a wrap, the signal that ends the call, and a callback for the date of the service. */
 export interface WrapOptions {
-  /** Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. */
+  /**
+   * Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. The order of the
+   * entries does not matter.
+   */
   readonly context: Readonly<Record<string, string>>;
-  /** Ends the call early; the call then rejects with kind `unavailable`. */
+  /** Ends the call early; the call then rejects with kind `unavailable`, whatever the reason of the abort. */
   readonly signal?: AbortSignal;
   /**
    * Called with the date of the service's answer, if it has one. A member whose clock differs too much from that date

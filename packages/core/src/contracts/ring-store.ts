@@ -13,11 +13,14 @@ export interface StoredRing {
 
 /** The signal that ends a call, and a callback for the date of the service. */
 export interface RingStoreCallOptions {
-  /** Ends the call early; it then rejects with kind `unavailable`. */
+  /**
+   * Ends the call early; it then rejects with kind `unavailable`, whatever the reason of the abort. An aborted write may
+   * still be stored, but only if its condition holds.
+   */
   readonly signal?: AbortSignal;
   /**
-   * Called with the date of the service's answer, if it has one. A member whose clock differs too much from that date
-   * publishes no keys.
+   * Called, before the call ends, with the date of the service's answer, if it has one. A member whose clock differs too
+   * much from that date publishes no keys.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
@@ -29,7 +32,8 @@ export interface RingStoreCallOptions {
  *    forbidden, damaged or over-long is an error: a store that reports a failure as "absent" makes a starting fleet
  *    create a second ring. An empty document is returned as it is, or is `corrupt`.
  * 2. `write` is one atomic compare-and-swap: of any number of writers with the same `expected`, exactly one wins, and
- *    the others get {@link RingConflictError}; `expected: undefined` means "only if absent".
+ *    the others get {@link RingConflictError}; `expected: undefined` means "only if absent". A text that is not the
+ *    current revision loses as well, even one that no version ever had.
  * 3. Once a write has resolved, it is durable and every later read sees it.
  * 4. `read` and `write` refuse documents over {@link MAX_DOCUMENT_BYTES} without reading them in full. A `too-large` or
  *    `corrupt` error from `read` should have the revision of the stored content, so that one write can replace it.
