@@ -54,6 +54,11 @@ export class DataKey {
     return this.#lease;
   }
 
+  /** Whether it was overwritten, and can no longer be used. */
+  get isOverwritten(): boolean {
+    return this.#isOverwritten;
+  }
+
   /** Whether these are the bytes of this data key. */
   equals(bytes: Uint8Array): boolean {
     return this.#live().equals(bytes);

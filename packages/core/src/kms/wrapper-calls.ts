@@ -4,9 +4,6 @@ import type { KeyTimes } from '../ring/schedule.ts';
 import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
 import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 
-/** The KMS key version of a wrap. */
-export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
-
 /** The context of a wrap. */
 export type Context = Readonly<Record<string, string>>;
 

@@ -12,12 +12,15 @@ import { CorruptWraps, type WrappedEntry } from './corrupt-wraps.ts';
 import { randomDataKey } from './data-key-bytes.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
-import { type Context, type Generated, type WrappedVersion, WrapperCalls } from './wrapper-calls.ts';
+import { type Context, type Generated, WrapperCalls } from './wrapper-calls.ts';
 
 /** How long one key wrapper may take before the next one is called in parallel, if a caller waits. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
+
+/** The KMS key version of a wrap. */
+export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
 
 /** A data key and the wrap that it came from. */
 export interface Unwrapped {
@@ -65,11 +68,6 @@ export class KeyWraps {
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
     return { held: this.#cache.take(dataKey), wrap };
-  }
-
-  /** Whether a data key that {@link unwrap} returned has not been overwritten since. */
-  holds(key: DataKey): boolean {
-    return this.#cache.get(key.id) === key;
   }
 
   /** The last failures of the key wrappers, as one error with their attempts; `otherwise` if none is known. */

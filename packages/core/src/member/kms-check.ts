@@ -59,13 +59,3 @@ export class KmsCheck {
     return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
   }
 }
-
-/** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
-export async function tryToRun(check: KmsCheck, options: CallOptions): Promise<RingWrap | undefined> {
-  try {
-    return await check.run(options);
-  } catch {
-    // The kill switch counts a refusal; the refresh fails with the answer for the entry.
-    return undefined;
-  }
-}

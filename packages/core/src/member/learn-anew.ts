@@ -215,13 +215,16 @@ export function isDead(known: RingSnapshot, nowMs: number): boolean {
 }
 
 /**
- * Whether a document may hold an older ring than that of `known`, which was created after `leastCreated`: no key of one
- * is in the other, and the ring of `known` has lost no keys.
+ * Whether a document may be the older ring in whose absence the ring of a member was created, at `leastMs` or later. The
+ * oldest key of a new ring has no ancestors: a ring whose oldest key has some is older, and has lost keys.
  */
-export function mayBeOlderRing({ entries }: RingDocument, known: RingSnapshot, leastCreated: number): boolean {
-  const own = known.keys.filter((key) => !key.isLeft && !isTombstone(key));
-  const [root] = own.toSorted(newestFirst).slice(-1);
-  // The oldest key of a new ring has no ancestors: a ring whose oldest key has some is older, and has lost keys.
-  if (root?.ancestors?.ids.length !== 0 || root.created <= leastCreated) return false;
-  return entries.some(({ created }) => created < root.created) && !entries.some(({ id }) => known.byId.has(id));
+export function mayBeOlder({ entries }: RingDocument, { keys, byId }: RingSnapshot, leastMs: number): boolean {
+  const [root] = keys
+    .filter((key) => !key.isLeft && !isTombstone(key))
+    .toSorted(newestFirst)
+    .slice(-1);
+  if (root?.ancestors?.ids.length !== 0) return false;
+  const isYoung = root.created > leastMs;
+  const isOlder = entries.some(({ created }) => created < root.created);
+  return isYoung && isOlder && !entries.some(({ id }) => byId.has(id));
 }

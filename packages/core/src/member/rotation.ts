@@ -3,7 +3,7 @@ import { type Backoff, backoffMs } from '../base/retry.ts';
 import { channels } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError } from '../contracts/ring-store.ts';
-import type { WrappedVersion } from '../kms/wrapper-calls.ts';
+import type { WrappedVersion } from '../kms/wraps.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE } from '../ring/policy.ts';
 import { type KeyTimes, newest, rotateAt, rotationDelayMs } from '../ring/schedule.ts';
 import { emitFailedRotation } from './failures.ts';

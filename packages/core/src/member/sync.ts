@@ -3,20 +3,21 @@ import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { Unwrapped } from '../kms/wraps.ts';
-import { type RingDocument, type RingEntry } from '../ring/document.ts';
+import { type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isFromTheFuture, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
+import { isCorrupt } from './failures.ts';
 import { isRefused, LEAST_SPACING_MS } from './kill-switch.ts';
-import { type KmsCheck, tryToRun } from './kms-check.ts';
-import { BATCH, isDead, type LearnAnewOptions, learnAnew, mayBeOlderRing, pastSigners } from './learn-anew.ts';
+import type { KmsCheck } from './kms-check.ts';
+import { BATCH, isDead, type LearnAnewOptions, learnAnew, mayBeOlder, pastSigners } from './learn-anew.ts';
 import type { MemberParts } from './parts.ts';
 import type { Repairs } from './repairs.ts';
 
 const MS = 1_000;
 /** How long one read unwraps entries, as a multiple of the deadline of one KMS call. */
 const CALLS_OF_A_READ = 4;
-/** The same while refusals are counted: their number within the window depends on how long a pass takes. */
+/** The same while refusals are counted, because a slow pass would hide them from the kill switch. */
 const CALLS_WHILE_REFUSED = 1;
 /** The failure that is noted for an entry that does not belong to the ring. It is never reported. */
 const CORRUPT = new KeyWrapperError('corrupt', { provider: '', operation: 'unwrap' });
@@ -33,9 +34,6 @@ export interface SyncOptions extends CallOptions {
    */
   readonly forToken?: boolean;
 }
-
-/** The same, with the time at which a read stops unwrapping. */
-type LimitedOptions = SyncOptions & { readonly until: Deadline };
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
 
@@ -140,7 +138,8 @@ export class RingSync {
     for (;;) {
       // A read that others caused does not repeat unwraps that failed before: timers trigger the retries.
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused(options) && tried.has(id)));
-      const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
+      const wallMs = this.#o.view.wallMs();
+      const urgent = untried.filter(({ activates }) => options.deferUnwraps !== true || activates <= wallMs);
       // Entries marked as revoked come later, because a newer key may certify the revocation without an unwrap. Entries
       // that failed before come later too, because they must not prevent attempts on the others.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
@@ -168,10 +167,6 @@ export class RingSync {
     const calls = view.limits.isRefused(now) ? CALLS_WHILE_REFUSED : CALLS_OF_A_READ;
     const over = later(now, calls * policy.kmsTimeoutSeconds * MS);
     return until === undefined ? over : earlier(until, over);
-  }
-
-  #isUrgent(entry: RingEntry): boolean {
-    return entry.activates <= this.#o.view.wallMs();
   }
 
   async #unwrapEach(
@@ -207,7 +202,7 @@ export class RingSync {
     failures: Map<string, unknown>,
     options: SyncOptions,
   ): Promise<void> {
-    const unwrapped = await tryToRun(this.check, options);
+    const unwrapped = await this.#checked(options);
     if (unwrapped === undefined) return;
     const now = this.#o.view.now();
     for (const entry of refused) {
@@ -218,28 +213,38 @@ export class RingSync {
     }
   }
 
+  /** The wrap of a held key that the KMS unwraps now; undefined if it does not. */
+  async #checked(options: CallOptions): Promise<RingWrap | undefined> {
+    try {
+      return await this.check.run(options);
+    } catch {
+      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
+      return undefined;
+    }
+  }
+
   /**
    * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
    * had lost an older ring, which has now come back. Switches to the older ring, but still unseals the tokens of its
    * newer ring until they expire. If the time of this read is not enough, the next read continues.
    */
-  async #goOver(document: RingDocument, options: LimitedOptions): Promise<boolean> {
-    const { keys } = this.#o.view.snapshot;
-    const leastCreated = this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
-    if (!mayBeOlderRing(document, this.#o.view.snapshot, leastCreated)) return false;
+  async #goOver(document: RingDocument, options: CallOptions & { until: Deadline }): Promise<boolean> {
+    const { snapshot } = this.#o.view;
+    const leastMs = this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
+    if (!mayBeOlder(document, snapshot, leastMs)) return false;
     // An installation since the last read has overwritten the data keys that its snapshot does not contain.
-    for (const [name, { held }] of this.#unwrapped) if (!this.#o.wraps.holds(held)) this.#unwrapped.delete(name);
+    for (const [name, { held }] of this.#unwrapped) if (held.isOverwritten) this.#unwrapped.delete(name);
     let known: RingSnapshot;
     try {
       known = await this.anew(document, options);
     } catch (error) {
-      if (!(await this.#isNoRing(error, options))) throw error;
+      if (!(await this.#isNoRing(error, options.until))) throw error;
       this.#unwrapped.clear();
       return false;
     }
     this.#unwrapped.clear();
     if (isDead(known, this.#o.view.wallMs())) return false;
-    this.#o.view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
+    this.#o.view.begin(createSnapshot([...known.keys, ...snapshot.keys.map((key) => ({ ...key, isLeft: true }))]));
     return true;
   }
 
@@ -248,11 +253,11 @@ export class RingSync {
    * nothing of it was unwrapped before the time was over, although the KMS unwraps a held key, it is junk: an attacker
    * who cannot call the KMS can fill a document with wraps, so this member does not try all of them.
    */
-  async #isNoRing(error: unknown, options: LimitedOptions): Promise<boolean> {
-    if (!hasPassed(options.until, this.#o.view.now())) {
+  async #isNoRing(error: unknown, until: Deadline): Promise<boolean> {
+    if (!hasPassed(until, this.#o.view.now())) {
       return error instanceof RingStoreError || isCorrupt(error) || isRefused(error);
     }
-    return this.#unwrapped.size === 0 && (await tryToRun(this.check, {})) !== undefined;
+    return this.#unwrapped.size === 0 && (await this.#checked({})) !== undefined;
   }
 
   /** The facts that a member without known facts adopts from a document; see {@link learnAnew}. */
@@ -292,8 +297,4 @@ export class RingSync {
 /** Whether a token or a notification caused a read: an attacker can send either to every member at the same time. */
 function isCaused({ forToken, deferUnwraps }: SyncOptions): boolean {
   return forToken === true || deferUnwraps === true;
-}
-
-function isCorrupt(failure: unknown): boolean {
-  return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
 }

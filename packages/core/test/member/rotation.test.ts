@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { momentOf } from '../../src/base/clock.ts';
 import { KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
 import { RingConflictError } from '../../src/contracts/ring-store.ts';
-import type { WrappedVersion } from '../../src/kms/wrapper-calls.ts';
+import type { WrappedVersion } from '../../src/kms/wraps.ts';
 import type { MemberParts } from '../../src/member/parts.ts';
 import { Rotation } from '../../src/member/rotation.ts';
 import { Turns } from '../../src/member/turns.ts';
