@@ -160,7 +160,7 @@ test.each([
     expect(await store.claim('x', new Date(Date.now() - 300_000))).toBe(false);
     expect(values).toHaveLength(3);
     expect(store.clockSkewSeconds).toBe(300);
-    await expect(store.claim('a\0b', inAnHour())).rejects.toThrow(/^postgresSingleUse: id has a NUL/);
+    await expect(store.claim('a\0b', inAnHour())).rejects.toThrow(/^postgresSingleUse: id contains a NUL/);
     await expect(store.claim('', inAnHour())).rejects.toThrow(/^postgresSingleUse: id/);
     await store.close();
     await expect(store.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));

@@ -35,7 +35,7 @@ class FileRing:
     that does not exist yet. For the same reason, an empty file is `corrupt`, and a symbolic link to
     nothing is `unavailable`.
 
-    Raises TypeError or ValueError for a path that is not text, is empty, or has a NUL.
+    Raises TypeError or ValueError for a path that is not text, is empty, or contains a NUL.
     """
 
     kind = "file"
