@@ -105,7 +105,7 @@ function policyFor(phaseSeconds: number): Partial<RingPolicy> {
     clockSkewSeconds: 1,
     refreshEverySeconds: phaseSeconds / 3,
     kmsCheckEverySeconds: phaseSeconds / 3,
-    backoffCapSeconds: Math.min(0.5, phaseSeconds / 10),
+    backoffCapSeconds: Math.min(0.5, phaseSeconds / 2),
     kmsTimeoutSeconds: 0.5 + phaseSeconds / 10,
     sealOutageSeconds: outageSeconds,
     storeOutageSeconds: outageSeconds,
