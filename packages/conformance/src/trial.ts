@@ -30,6 +30,15 @@ export class Trial {
     this.random = new Random(seed);
   }
 
+  /**
+   * A signal and a callback for the date of the service, for half of the calls, at random: a ring codec passes both with
+   * every call, and nothing else may depend on them.
+   */
+  protected someOptions(): { readonly signal: AbortSignal; readonly onServiceDate: () => void } | undefined {
+    if (this.random.below(2) === 0) return undefined;
+    return { signal: new AbortController().signal, onServiceDate: () => undefined };
+  }
+
   /** The pending calls, earliest first. */
   get pending(): readonly string[] {
     return [...new Set([...this.#pending.values()].map(({ what }) => what))];

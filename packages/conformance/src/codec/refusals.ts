@@ -51,11 +51,13 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   ];
 }
 
-const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
-
 /** All pieces of a text that do not recur by chance. */
 function piecesOf(whole: string): readonly string[] {
   return Array.from({ length: Math.max(0, whole.length - QUOTED + 1) }, (_, at) => whole.slice(at, at + QUOTED));
+}
+
+function decodedPieces(token: string): Set<string> {
+  return new Set(decodings(token).flatMap((bytes) => piecesOf(Buffer.from(bytes).toString('latin1'))));
 }
 
 /** Whether the message or a member of a refusal contains at least four bytes of a token, as text or encoded. */
@@ -126,6 +128,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
     ];
     // The common prefix of all tokens is not secret.
     const common = Array.from(good).findIndex((char, i) => char !== other[i]);
+    const inOther = decodedPieces(other);
     for (const [token, what] of damaged(good)) {
       const outcome = trial.outcome(codec, token);
       if (token.length < TELLING_LENGTH || !('refusal' in outcome) || /^(.)\1*$/.test(token)) continue;
@@ -136,8 +139,8 @@ export const REFUSAL_CHECKS: CodecChecks = {
       // An abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
       // This detects a quotation, as in the error of a JSON parser.
-      const own = new Set(decodings(token).flatMap((bytes) => piecesOf(latin1(bytes))));
-      for (const bytes of decodings(other)) for (const piece of piecesOf(latin1(bytes))) own.delete(piece);
+      const own = decodedPieces(token);
+      for (const piece of inOther) own.delete(piece);
       const isQuoted = shown.texts.some(
         (one) => pieces.some((piece) => one.includes(piece)) || piecesOf(one).some((piece) => own.has(piece)),
       );

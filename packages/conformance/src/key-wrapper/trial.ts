@@ -146,11 +146,9 @@ export class KeyWrapperTrial extends Trial {
     return this.badUnwraps(keyWrapper, ...given).filter((_, i) => isCorrupt[i]);
   }
 
-  /** Default options. Half of them, at random, also have a signal and `onServiceDate`, as those of a ring codec do. */
+  /** Default options, and at times those that every call can have. */
   #complete(options: Options): WrapOptions {
-    const more =
-      this.random.below(2) === 0 ? undefined : { signal: new AbortController().signal, onServiceDate: () => undefined };
-    return { ...OPTIONS, ...more, ...options };
+    return { ...OPTIONS, ...this.someOptions(), ...options };
   }
 
   /** Wraps a copy, and checks the shape of the wrapped key. @throws {Finding} if the call is refused. */

@@ -131,22 +131,13 @@ export class RingStoreTrial extends Trial {
     if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
 
-  /**
-   * The options of every other call, at random: a ring codec passes all of them with each call, and no condition may
-   * depend on them.
-   */
-  #someOptions(): RingStoreCallOptions | undefined {
-    if (this.random.below(2) === 0) return undefined;
-    return { signal: new AbortController().signal, onServiceDate: () => undefined };
-  }
-
   /** Writes with or without a signal and a callback for the date. */
   writeSomehow(store: RingStore, document: string, expected: string | undefined): unknown {
-    return store.write(document, { ...this.#someOptions(), expected });
+    return store.write(document, { ...this.someOptions(), expected });
   }
 
   async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-    const given = options ?? this.#someOptions();
+    const given = options ?? this.someOptions();
     const outcome = await this.promised(() => (given === undefined ? store.read() : store.read(given)), what);
     if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return storedRing(outcome.value, what);
@@ -157,7 +148,7 @@ export class RingStoreTrial extends Trial {
     document: string,
     expected: string | undefined,
     what = 'a write with the right expectation',
-    options: RingStoreCallOptions | undefined = this.#someOptions(),
+    options: RingStoreCallOptions | undefined = this.someOptions(),
   ): Promise<string> {
     const given = { ...options, expected };
     if (options !== undefined && Object.isFrozen(options)) Object.freeze(given);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { canonicalJson } from '../base/canonical-json.ts';
 import { ageMs, type Clock, type Moment, momentOf } from '../base/clock.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { base64url, type RingWrap, timesOf } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
 
@@ -40,4 +41,9 @@ function identityOf(entry: WrappedEntry, { provider, keyId, wrapped, signature }
   const signed = signature === undefined ? null : base64url(signature);
   const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];
   return createHash('sha256').update(canonicalJson(facts)).digest('base64url');
+}
+
+/** Whether a wrap or an entry is corrupt. */
+export function isCorrupt(failure: unknown): boolean {
+  return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
 }

@@ -8,7 +8,7 @@ import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
 import { type Macs, type RingEntry, type RingWrap, wrapContext } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
-import { CorruptWraps, type WrappedEntry } from './corrupt-wraps.ts';
+import { CorruptWraps, isCorrupt, type WrappedEntry } from './corrupt-wraps.ts';
 import { randomDataKey } from './data-key-bytes.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
@@ -286,7 +286,7 @@ export class KeyWraps {
       channels.unwrap.publish(() => ({ ringName: this.#ring, provider: wrap.provider, keyId: entry.id }));
       return { dataKey, wrap };
     } catch (error) {
-      if (error instanceof KeyWrapperError && error.kind === 'corrupt') this.#corrupt.note(entry, wrap);
+      if (isCorrupt(error)) this.#corrupt.note(entry, wrap);
       throw error;
     }
   }

@@ -27,8 +27,3 @@ export function emitFailedRotation(
     seconds: secondsSince(began, now),
   }));
 }
-
-/** Whether a wrap or an entry is corrupt. */
-export function isCorrupt(failure: unknown): boolean {
-  return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
-}

@@ -1,13 +1,13 @@
 import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
+import { isCorrupt } from '../kms/corrupt-wraps.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { Unwrapped } from '../kms/wraps.ts';
 import { type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isFromTheFuture, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import { isCorrupt } from './failures.ts';
 import { isRefused, LEAST_SPACING_MS } from './kill-switch.ts';
 import type { KmsCheck } from './kms-check.ts';
 import { BATCH, isDead, type LearnAnewOptions, learnAnew, mayBeOlder, pastSigners } from './learn-anew.ts';
